@@ -1,0 +1,40 @@
+"""askwise: which feature to acquire next, for any trained classifier, and how far to trust what it says so far.
+
+The names below are loaded when they are first used, so that ``askwise --help`` does not wait for scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from askwise.errors import AskwiseError, InvalidInput
+    from askwise.predict.wrapped import wrap
+    from askwise.prices import Prices
+    from askwise.selector import DynamicFeatureSelector
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AskwiseError": "askwise.errors",
+    "DynamicFeatureSelector": "askwise.selector",
+    "InvalidInput": "askwise.errors",
+    "Prices": "askwise.prices",
+    "wrap": "askwise.predict.wrapped",
+}
+_MODULES = {"acquire", "datasets", "metrics", "predict", "uncertainty"}
+
+__all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "wrap"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"askwise.{name}")
+    raise AttributeError(f"module 'askwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES, "__version__"])

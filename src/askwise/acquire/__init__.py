@@ -1,0 +1,20 @@
+"""Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
+
+from askwise.acquire.acquisition import Acquisition, Trajectory, run_episodes
+from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.acquire.session import Session, Suggestion
+from askwise.acquire.stopping import Confidence, Stopping
+
+__all__ = [
+    "Acquisition",
+    "Confidence",
+    "Greedy",
+    "Policy",
+    "Random",
+    "Session",
+    "Static",
+    "Stopping",
+    "Suggestion",
+    "Trajectory",
+    "run_episodes",
+]

@@ -1,0 +1,175 @@
+"""One case, by feature name: ask, answer, undo, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.policies import Policy
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.prices import AFFORDABLE_WITHIN, Prices, check_budget
+from askwise.schema import Schema
+from askwise.uncertainty import Uncertainty, summarize
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The feature to acquire next, its price now, its expected gain per cost, and all that were considered.
+
+    `ranking` lists (feature, price now, gain per cost), best first.
+    """
+
+    feature: str
+    cost: float
+    gain: float
+    ranking: list[tuple[str, float, float]]
+
+
+class Session:
+    """One case being worked through; made by `DynamicFeatureSelector.start`."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        prices: Prices,
+        policy: Policy,
+        predictor: SubsetPredictor,
+        known: Mapping[str, Any] | None = None,
+        budget: float | None = None,
+    ) -> None:
+        self._schema = schema
+        self._policy = policy
+        self._predictor = predictor
+        n_features = len(schema.features)
+        self._state = Acquisition(
+            schema,
+            prices,
+            values=np.full((1, len(schema.columns)), np.nan),
+            mask=np.zeros((1, n_features), dtype=bool),
+            available=np.ones((1, n_features), dtype=bool),
+            left=check_budget(budget, 1),
+        )
+        self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
+        self._trace: list[dict[str, Any]] = []
+        for name, value in (known or {}).items():
+            i = self._unknown_feature(name)
+            self._state.mask[0, i] = True
+            self._state.values[0, schema.members[i]] = schema.encode_feature(i, value)
+        self._record("start", None, None, 0.0)
+
+    @property
+    def left(self) -> float | None:
+        """Money left; None = unlimited."""
+        return None if np.isinf(self._state.left[0]) else float(self._state.left[0])
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known of the case, by feature."""
+        had = np.flatnonzero(self._state.mask[0])
+        return {self._schema.features[i]: self._schema.show_feature(i, self._state.values[0]) for i in had}
+
+    def suggest(self) -> Suggestion | None:
+        """The feature to acquire next; None where nothing can be bought or nothing is left to ask."""
+        state = self._state
+        buyable = state.buyable(self._predictor)
+        if not buyable.any():
+            return None
+        choice, scores = state.choose(self._policy, buyable)
+        best = int(choice[0])
+        if best < 0:
+            return None
+        now = state.prices.now(state.mask)[0]
+        others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
+        ranking = [(self._schema.features[i], float(now[i]), float(scores[0, i])) for i in [best, *others]]
+        return Suggestion(self._schema.features[best], float(now[best]), float(scores[0, best]), ranking)
+
+    def answer(self, feature: str, value: Any) -> None:
+        """The value of a feature came in: a scalar, or a dict of columns for a group. It is charged at its price now."""
+        i = self._unknown_feature(feature)
+        if not self._state.available[0, i]:
+            raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
+        price = float(self._state.prices.now(self._state.mask)[0, i])
+        if price > self._state.left[0] + AFFORDABLE_WITHIN:
+            raise InvalidInput(
+                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. What is known without paying is given "
+                "to start(known=...)."
+            )
+        cells = np.full((1, len(self._schema.columns)), np.nan)
+        cells[0, self._schema.members[i]] = self._schema.encode_feature(i, value)
+        self._remember()
+        paid = self._state.receive(np.array([i]), cells)
+        self._record("answer", feature, self._schema.show_feature(i, self._state.values[0]), float(paid[0]))
+
+    def unavailable(self, feature: str) -> None:
+        """The feature cannot be had for this case; it is not suggested again and not charged."""
+        i = self._unknown_feature(feature)
+        if not self._state.available[0, i]:
+            raise InvalidInput(f"{feature!r} is marked as unavailable already.")
+        self._remember()
+        self._state.available[0, i] = False
+        self._record("unavailable", feature, None, 0.0)
+
+    def undo(self) -> None:
+        """Take back the last answer or `unavailable`, money included."""
+        if not self._past:
+            raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
+        self._state, self._trace = self._past.pop()
+
+    @property
+    def proba(self) -> np.ndarray:
+        """(C,) class probabilities from what is known."""
+        return self._predictor.predict_proba(self._state.values, self._state.column_mask)[0]
+
+    def uncertainty(self) -> Uncertainty:
+        """How far to trust the prediction; arrays of one."""
+        return summarize(self.proba[None])
+
+    def report(self) -> dict[str, Any]:
+        """Everything about the case, ready for JSON: NaN is None, an unlimited budget is None."""
+        suggestion = self.suggest()
+        return {
+            **self._trace[-1]["state"],
+            "known": self.known,
+            "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
+            "spent": float(sum(step["cost"] for step in self._trace)),
+            "left": self.left,
+            "suggestion": None if suggestion is None else suggestion.feature,
+            "ranking": [
+                {"feature": name, "cost": cost, "gain": _finite(gain)}
+                for name, cost, gain in (suggestion.ranking if suggestion else [])
+            ],
+            "trace": [{**{k: v for k, v in step.items() if k != "state"}, **step["state"]} for step in self._trace],
+        }
+
+    def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
+        proba = self.proba
+        uncertainty = summarize(proba[None]).as_dict()
+        state = {
+            "prediction": _plain(self._predictor.classes_[proba.argmax()]),
+            "probabilities": {str(label): float(p) for label, p in zip(self._predictor.classes_, proba, strict=True)},
+            "uncertainty": {name: _finite(float(values[0])) for name, values in uncertainty.items()},
+        }
+        self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
+
+    def _remember(self) -> None:
+        self._past.append((self._state.copy(), list(self._trace)))
+
+    def _unknown_feature(self, feature: str) -> int:
+        i = self._schema.position(feature)
+        if self._state.mask[0, i]:
+            value = self._schema.show_feature(i, self._state.values[0])
+            raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() back to before it to change it.")
+        return i
+
+
+def _finite(number: float) -> float | None:
+    return number if np.isfinite(number) else None
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label

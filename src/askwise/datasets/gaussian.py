@@ -1,0 +1,207 @@
+"""Gaussian classes: any subset of the features is Gaussian again, so p(y | x_S) has a closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+
+from askwise.datasets.synthetic import MadeDataset, check_count
+from askwise.errors import InvalidInput
+from askwise.prices import AFFORDABLE_WITHIN, check_budget
+
+_DESCRIPTION = """{classes} equally likely classes, each a Gaussian of {features} features. The `signal`
+features have class means that lie {separation:g} standard deviations apart (root mean square over pairs of
+classes) and correlations of {correlation:g} or -{correlation:g}, {covariance}; the `noise` features are
+independent of everything. Columns are in random order."""
+
+_DRAWS_FOR_ACCURACY = 200_000
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GaussianDataset(MadeDataset):
+    """Rows of a mixture of Gaussians, one per class; see `make_gaussian`.
+
+    Attributes
+    ----------
+    prior
+        Probability of each class, (C,).
+    means
+        Mean of each class, (C, D).
+    covariances
+        Covariance of each class, (C, D, D).
+    """
+
+    prior: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def best_accuracy(self, budget: float | None = None) -> float:
+        """Accuracy of the best policy, where that is known: when everything can be bought, or nothing.
+
+        With all features it is that of the Bayes rule: the mean of the largest p(y | x) over 200,000 draws of
+        a fixed seed, within 0.001 of the truth. With no budget it is that of the most probable class. In
+        between, the best sequential policy has no closed form, and this refuses to answer.
+        """
+        money = check_budget(budget, 1)[0]
+        if money < 1 - AFFORDABLE_WITHIN:
+            return float(self.prior.max())
+        if money < self.X.shape[1] - AFFORDABLE_WITHIN:
+            raise InvalidInput(
+                f"best_accuracy: for Gaussian classes it is known for a budget of {self.X.shape[1]} or more "
+                f"(everything) and below 1 (nothing), not for {budget!r}. make_switch makes data where it is "
+                "known for every budget."
+            )
+        X, _ = self.sample(_DRAWS_FOR_ACCURACY, random_state=0)
+        return float(self.exact_proba(X).max(axis=1).mean())
+
+    def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+        X, y = draw_gaussian(n_samples, rng, self.prior, self.means, self.covariances)
+        return pd.DataFrame(X, columns=self.X.columns), self.classes[y]
+
+    def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
+        pattern_of_row = pattern_of_row.reshape(-1)
+        proba = np.empty((len(values), len(self.prior)))
+        for i, subset in enumerate(patterns):
+            rows = pattern_of_row == i
+            proba[rows] = gaussian_posterior(
+                values[rows][:, subset],
+                self.prior,
+                self.means[:, subset],
+                self.covariances[:, subset][:, :, subset],
+            )
+        return proba
+
+
+def make_gaussian(
+    n_samples: int = 2000,
+    n_features: int = 8,
+    n_classes: int = 3,
+    *,
+    separation: float = 3.0,
+    correlation: float = 0.5,
+    n_informative: int | None = None,
+    shared_covariance: bool = True,
+    random_state: Any = None,
+) -> GaussianDataset:
+    """Gaussian classes with correlated features, and the exact p(y | x_S) for every subset S.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes
+        Size of the table. The classes are equally likely.
+    separation
+        Distance between two class means in standard deviations of a feature: root mean square over pairs of
+        classes.
+    correlation
+        Size of the correlation between any two informative features, in [0, 1); its sign is random.
+    n_informative
+        How many features depend on the class; the others are independent noise. None means all.
+    shared_covariance
+        Whether all classes have the same covariance. If not, the signs of the correlations differ from class
+        to class, and tell something about it.
+    random_state
+        Seed of the means, of the signs and of the rows.
+
+    Returns
+    -------
+    GaussianDataset
+        With `exact_proba`, `sample` and `best_accuracy`.
+
+    Examples
+    --------
+    >>> data = make_gaussian(n_features=4, n_classes=2, random_state=0)
+    >>> data
+    GaussianDataset('gaussian': 2,000 rows, 4 features, 2 classes, no missing cells)
+    >>> nothing = np.zeros((1, 4), dtype=bool)
+    >>> data.exact_proba(data.X[:1], mask=nothing).tolist()
+    [[0.5, 0.5]]
+    """
+    n_informative = n_features if n_informative is None else n_informative
+    check_count("make_gaussian: n_samples", n_samples, at_least=1)
+    check_count("make_gaussian: n_classes", n_classes, at_least=2)
+    check_count("make_gaussian: n_features", n_features, at_least=1)
+    check_count("make_gaussian: n_informative", n_informative, at_least=1, at_most=n_features)
+    if not 0 <= correlation < 1:
+        raise InvalidInput(f"make_gaussian: correlation must be in [0, 1); got {correlation!r}.")
+    if not (np.isfinite(separation) and separation >= 0):
+        raise InvalidInput(f"make_gaussian: separation must be a finite number >= 0; got {separation!r}.")
+    rng = np.random.default_rng(random_state)
+    means, covariances = _signal(n_classes, n_informative, separation, correlation, shared_covariance, rng)
+    means, covariances = _with_noise(means, covariances, n_features - n_informative)
+    names = [f"signal_{i}" if i < n_informative else f"noise_{i - n_informative}" for i in range(n_features)]
+    order = rng.permutation(n_features)
+    means, covariances = means[:, order], covariances[:, order][:, :, order]
+    prior = np.full(n_classes, 1 / n_classes)
+    X, y = draw_gaussian(n_samples, rng, prior, means, covariances)
+    return GaussianDataset(
+        name="gaussian",
+        X=pd.DataFrame(X, columns=[names[i] for i in order]),
+        y=y,
+        prices=None,
+        groups=None,
+        description=_DESCRIPTION.format(
+            classes=n_classes,
+            features=n_features,
+            separation=separation,
+            correlation=correlation,
+            covariance="the same in all classes" if shared_covariance else "different from class to class",
+        ),
+        classes=np.arange(n_classes),
+        prior=prior,
+        means=means,
+        covariances=covariances,
+    )
+
+
+def draw_gaussian(
+    n_samples: int, rng: np.random.Generator, prior: np.ndarray, means: np.ndarray, covariances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, D) and the index of each row's class (n,)."""
+    y = rng.choice(len(prior), size=n_samples, p=prior)
+    X = rng.standard_normal((n_samples, means.shape[1]))
+    for label, (mean, factor) in enumerate(zip(means, np.linalg.cholesky(covariances), strict=True)):
+        X[y == label] = mean + X[y == label] @ factor.T
+    return X, y
+
+
+def gaussian_posterior(values: np.ndarray, prior: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+    """p(y | x) by Bayes' rule: rows (n, D), prior (C,), means (C, D), covariances (C, D, D) to (n, C)."""
+    factors = np.linalg.cholesky(covariances)
+    deviations = values[None, :, :] - means[:, None, :]  # (C, n, D)
+    whitened = np.linalg.solve(factors, deviations.transpose(0, 2, 1))  # (C, D, n)
+    log_determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    log_joint = np.log(prior) - log_determinants - 0.5 * (whitened**2).sum(axis=1).T  # (n, C)
+    return np.asarray(softmax(log_joint, axis=1))
+
+
+def _signal(
+    n_classes: int,
+    n_informative: int,
+    separation: float,
+    correlation: float,
+    shared: bool,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Class means (C, D) the wanted distance apart, and unit-variance covariances (C, D, D)."""
+    means = rng.standard_normal((n_classes, n_informative))
+    means -= means.mean(axis=0)
+    # Mean squared distance over pairs of classes = 2 / (C - 1) times the sum of squares around the centre.
+    means *= separation / np.sqrt(2 / (n_classes - 1) * (means**2).sum())
+    signs = rng.choice([-1.0, 1.0], size=(1 if shared else n_classes, n_informative))
+    correlations = correlation * signs[:, :, None] * signs[:, None, :]
+    covariances = correlations + (1 - correlation) * np.eye(n_informative)
+    return means, np.broadcast_to(covariances, (n_classes, n_informative, n_informative))
+
+
+def _with_noise(means: np.ndarray, covariances: np.ndarray, n_noise: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same with independent features of mean 0 and variance 1 after the informative ones."""
+    n_classes, n_informative = means.shape
+    n_features = n_informative + n_noise
+    wider = np.tile(np.eye(n_features), (n_classes, 1, 1))
+    wider[:, :n_informative, :n_informative] = covariances
+    return np.pad(means, ((0, 0), (0, n_noise))), wider

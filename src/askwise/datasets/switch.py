@@ -1,0 +1,202 @@
+"""Data where the order of acquisition matters: one feature, worthless alone, says which others to ask for."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from scipy.stats import norm
+
+from askwise.datasets.synthetic import MadeDataset, check_count
+from askwise.errors import InvalidInput
+from askwise.prices import AFFORDABLE_WITHIN, check_budget
+
+SWITCH = "switch"
+
+_DESCRIPTION = """Two equally likely classes and {settings} blocks of {size} features. Each block votes for a
+class, and each of its features reads that vote with Gaussian noise of standard deviation {noise:g}; the
+feature `switch` names the block whose vote is the label, and is independent of the label and of all the other
+features. {n_noise} `noise` features look like the others and mean nothing. The best policy asks for the
+switch, and then for features of the block that it names."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SwitchDataset(MadeDataset):
+    """Blocks of features and a switch that says which block matters; see `make_switch`.
+
+    Attributes
+    ----------
+    n_settings, block_size, n_noise, noise, categorical_switch
+        As given to `make_switch`.
+    """
+
+    n_settings: int
+    block_size: int
+    n_noise: int
+    noise: float
+    categorical_switch: bool
+
+    def best_accuracy(self, budget: float | None = None, switch_known: bool = False) -> float:
+        r"""Accuracy of the best policy that buys at most `budget` features, in closed form.
+
+        With :math:`\sigma` for the noise, :math:`m` features of the block that the switch names give
+        :math:`\Phi(\sqrt m / \sigma)`. If the switch is known, all the budget goes there. If not, a budget of
+        2 or more buys the switch first: no policy does better, because what it could have bought instead
+        belongs to the right block only once in `n_settings` times. A budget of 1 buys any one feature of a
+        block.
+
+        Parameters
+        ----------
+        budget
+            Number of features that can be bought, each at price 1; None is unlimited.
+        switch_known
+            Whether the switch is known from the start and not paid for.
+        """
+        affordable = np.floor(check_budget(budget, 1)[0] + AFFORDABLE_WITHIN)
+        if not switch_known and affordable == 1:
+            return 0.5 + (self._block_accuracy(1) - 0.5) / self.n_settings
+        return self._block_accuracy(affordable if switch_known else max(affordable - 1, 0))
+
+    def _block_accuracy(self, n_bought: float) -> float:
+        return float(norm.cdf(np.sqrt(min(n_bought, self.block_size)) / self.noise))
+
+    def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+        return draw_switch(
+            n_samples,
+            rng,
+            self.n_settings,
+            self.block_size,
+            self.n_noise,
+            self.noise,
+            self.categorical_switch,
+        )
+
+    def _numbers(self, X: pd.DataFrame) -> np.ndarray:
+        codes = _switch_codes(X[SWITCH], self.n_settings)
+        return X.assign(**{SWITCH: codes}).to_numpy(dtype=float, na_value=np.nan)
+
+    def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        n_signals = self.n_settings * self.block_size
+        readings = np.where(observed, values, 0.0)[:, :n_signals]
+        evidence = readings.reshape(len(values), self.n_settings, self.block_size).sum(axis=2)
+        # p(vote of block k is for class 1 | x_S), (n, n_settings)
+        votes = expit(2 * evidence / self.noise**2)
+        setting = np.where(observed[:, -1], values[:, -1], 0).astype(int)
+        named = votes[np.arange(len(values)), setting]
+        positive = np.where(observed[:, -1], named, votes.mean(axis=1))
+        return np.column_stack([1 - positive, positive])
+
+
+def make_switch(
+    n_samples: int = 2000,
+    n_settings: int = 3,
+    block_size: int = 3,
+    n_noise: int = 2,
+    noise: float = 1.0,
+    *,
+    categorical_switch: bool = False,
+    random_state: Any = None,
+) -> SwitchDataset:
+    """A switch that is worthless alone and says which block of features decides the label.
+
+    Every block has a vote, -1 or 1, drawn independently and evenly. Feature ``a_0`` of block ``a`` is that
+    block's vote plus Gaussian noise, and so are ``a_1``, ``a_2`` with noise of their own. The label is 1 if
+    the block that `switch` names votes 1. So features say nothing about the switch, nor the switch about the
+    label, and each further feature of the right block makes the label surer. The switch is the last column,
+    so that a tie that goes to the first column does not flatter a policy.
+
+    Parameters
+    ----------
+    n_samples
+        Number of rows.
+    n_settings
+        Number of blocks, and of values of the switch, from 2 to 26.
+    block_size
+        Features per block.
+    n_noise
+        Number of features that mean nothing.
+    noise
+        Standard deviation of a feature around its block's vote.
+    categorical_switch
+        Whether the switch holds the letters of the blocks, as strings, and not the numbers 0, 1, 2...
+    random_state
+        Seed of the rows.
+
+    Returns
+    -------
+    SwitchDataset
+        With `exact_proba`, `sample` and `best_accuracy`.
+
+    Examples
+    --------
+    >>> data = make_switch(random_state=0)
+    >>> data
+    SwitchDataset('switch': 2,000 rows, 12 features, 2 classes, no missing cells)
+    >>> round(data.best_accuracy(3, switch_known=True), 3), round(data.best_accuracy(3), 3)
+    (0.958, 0.921)
+    """
+    check_count("make_switch: n_samples", n_samples, at_least=1)
+    check_count("make_switch: n_settings", n_settings, at_least=2, at_most=len(string.ascii_lowercase))
+    check_count("make_switch: block_size", block_size, at_least=1)
+    check_count("make_switch: n_noise", n_noise, at_least=0)
+    if not (np.isfinite(noise) and noise > 0):
+        raise InvalidInput(f"make_switch: noise must be a finite number > 0; got {noise!r}.")
+    rng = np.random.default_rng(random_state)
+    X, y = draw_switch(n_samples, rng, n_settings, block_size, n_noise, noise, categorical_switch)
+    return SwitchDataset(
+        name="switch",
+        X=X,
+        y=y,
+        prices=None,
+        groups=None,
+        description=_DESCRIPTION.format(settings=n_settings, size=block_size, noise=noise, n_noise=n_noise),
+        classes=np.arange(2),
+        n_settings=n_settings,
+        block_size=block_size,
+        n_noise=n_noise,
+        noise=noise,
+        categorical_switch=categorical_switch,
+    )
+
+
+def draw_switch(
+    n_samples: int,
+    rng: np.random.Generator,
+    n_settings: int,
+    block_size: int,
+    n_noise: int,
+    noise: float,
+    categorical_switch: bool,
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows and labels 0 and 1."""
+    letters = string.ascii_lowercase[:n_settings]
+    votes = rng.choice([-1.0, 1.0], size=(n_samples, n_settings))
+    setting = rng.integers(n_settings, size=n_samples)
+    meaningless = rng.choice([-1.0, 1.0], size=(n_samples, n_noise))
+    centres = np.hstack([np.repeat(votes, block_size, axis=1), meaningless])
+    X = pd.DataFrame(
+        centres + noise * rng.standard_normal(centres.shape),
+        columns=[f"{letter}_{i}" for letter in letters for i in range(block_size)]
+        + [f"noise_{i}" for i in range(n_noise)],
+    )
+    X[SWITCH] = [letters[code] for code in setting] if categorical_switch else setting.astype(float)
+    y = (votes[np.arange(n_samples), setting] > 0).astype(int)
+    return X, y
+
+
+def _switch_codes(column: pd.Series, n_settings: int) -> np.ndarray:
+    """Number of the setting, NaN where missing; both ways of writing it are taken."""
+    code_of: dict[Any, float] = {letter: float(i) for i, letter in enumerate(string.ascii_lowercase[:n_settings])}
+    code_of.update({float(i): float(i) for i in range(n_settings)})
+    codes = column.map(code_of).astype(float)
+    unknown = column[codes.isna() & column.notna()]
+    if len(unknown):
+        raise InvalidInput(
+            f"exact_proba: the switch must be a whole number from 0 to {n_settings - 1}, or a letter 'a' to "
+            f"{string.ascii_lowercase[n_settings - 1]!r}; got {unknown.iloc[0]!r}."
+        )
+    return codes.to_numpy()

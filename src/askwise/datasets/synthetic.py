@@ -1,0 +1,98 @@
+"""Made data sets: they know p(y | x_S) exactly, and how well the best policy can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.datasets.dataset import Dataset
+from askwise.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MadeDataset(Dataset, ABC):
+    """A data set drawn from a distribution that it still holds.
+
+    Attributes
+    ----------
+    classes
+        The labels in the order of the columns of `exact_proba`, (C,).
+    """
+
+    classes: np.ndarray
+
+    def exact_proba(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """The true p(y | x_S), (n, C), in the order of `classes`.
+
+        Parameters
+        ----------
+        X
+            Rows as in the data set, (n, D). A missing cell is not observed.
+        mask
+            Which cells are observed, (n, D); None means all that are not missing. With nothing observed the
+            answer is the prior.
+        """
+        rows = self._rows(X)
+        if mask is not None:
+            rows = rows.where(_checked_mask(mask, rows.shape))
+        values = self._numbers(rows)
+        return self._exact_proba(values, ~np.isnan(values))
+
+    def sample(self, n_samples: int, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
+        """Further rows of the same distribution and their labels."""
+        check_count("sample: n_samples", n_samples, at_least=1)
+        return self._draw(n_samples, np.random.default_rng(random_state))
+
+    @abstractmethod
+    def best_accuracy(self, budget: float | None = None) -> float:
+        """Accuracy of the best policy within a `budget`, each feature costing 1; None is unlimited."""
+
+    @abstractmethod
+    def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+        """Rows and labels."""
+
+    @abstractmethod
+    def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """(n, C) from numbers and the mask of what is observed, both (n, D); hidden cells are NaN."""
+
+    def _numbers(self, X: pd.DataFrame) -> np.ndarray:
+        """The rows as floats, (n, D), NaN where missing."""
+        return X.to_numpy(dtype=float, na_value=np.nan)
+
+    def _rows(self, X: pd.DataFrame | np.ndarray) -> pd.DataFrame:
+        """`X` with the columns of this data set in their order; an array is taken to have that order."""
+        columns = self.X.columns
+        if isinstance(X, pd.DataFrame):
+            absent = [name for name in columns if name not in X.columns]
+            if absent:
+                raise InvalidInput(f"exact_proba: X must have the columns of the data set; it lacks {absent}.")
+            return X[list(columns)]
+        rows = np.asarray(X)
+        if rows.ndim != 2 or rows.shape[1] != len(columns):
+            raise InvalidInput(
+                f"exact_proba: X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}."
+            )
+        return pd.DataFrame(rows, columns=columns)
+
+
+def check_count(owner: str, value: Any, at_least: int, at_most: int | None = None) -> None:
+    """Refuse what is not a whole number within bounds."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and value >= at_least and (at_most is None or value <= at_most):
+        return
+    bounds = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    raise InvalidInput(f"{owner} must be a whole number {bounds}; got {value!r}.")
+
+
+def _checked_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape:
+        raise InvalidInput(
+            f"exact_proba: mask must be boolean of the shape of X, {shape}, True where observed; "
+            f"got {mask.dtype} of shape {mask.shape}."
+        )
+    return mask

@@ -1,0 +1,231 @@
+"""Whether confidence and uncertainty can be relied on: calibration, and what rejecting uncertain rows buys.
+
+Accuracies and risks are fractions between 0 and 1; the paper prints them as percentages.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from askwise.errors import InvalidInput
+
+ROUNDING = 1e-6
+"""How far beyond 0 and 1 a probability may lie by rounding."""
+
+
+def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> float:
+    """Mean distance between the confidence in the predicted class and how often it is right.
+
+    ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
+    of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Of equal largest probabilities the
+    first counts as the prediction.
+
+    Parameters
+    ----------
+    y_true
+        (n,) true classes, as column indices of `proba`
+    proba
+        (n, C)
+    n_bins
+        number of equally wide bins
+
+    Returns
+    -------
+    between 0 (calibrated) and 1
+
+    Examples
+    --------
+    Four predictions made with 90 % confidence, of which three are right:
+
+    >>> round(expected_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 3)
+    0.15
+    """
+    y_true, proba = _check_labelled(y_true, proba)
+    if n_bins < 1:
+        raise InvalidInput(f"n_bins must be at least 1; got {n_bins!r}.")
+    confidence = proba.max(axis=1)
+    edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): those between two bins
+    bins = np.searchsorted(edges, confidence, side="left")  # a confidence on an edge belongs to the bin below
+    surplus = (proba.argmax(axis=1) == y_true) - confidence
+    return float(np.abs(np.bincount(bins, weights=surplus)).sum() / len(surplus))
+
+
+def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracy on the rows that are kept when the most uncertain ones are rejected (Appendix E).
+
+    Rows of equal uncertainty share their average: the curve is the mean over all orders in which they could
+    be rejected, whatever the order in which they are given.
+
+    Parameters
+    ----------
+    correct
+        (n,) whether each prediction is right
+    uncertainty
+        (n,) higher is rejected earlier; infinite is allowed, NaN is not
+
+    Returns
+    -------
+    coverage
+        (n,) fraction kept: 1/n, 2/n, ..., 1
+    accuracy
+        (n,) accuracy on the rows kept
+
+    Examples
+    --------
+    >>> coverage, accuracy = rejection_curve([True, True, False, True], [0.1, 0.2, 0.9, 0.2])
+    >>> coverage.tolist(), accuracy.tolist()
+    ([0.25, 0.5, 0.75, 1.0], [1.0, 1.0, 1.0, 0.75])
+    """
+    rows, right = _count_by_level(correct, uncertainty)
+    n = int(rows.sum())
+    kept = np.arange(1, n + 1)
+    # Within a level of equal uncertainty the expected number of right rows grows linearly with those kept.
+    right_kept = np.interp(kept, np.r_[0, rows.cumsum()], np.r_[0, right.cumsum()])
+    return kept / n, right_kept / kept
+
+
+def aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
+    """Area under the risk-coverage curve: the error rate averaged over coverages 1/n, ..., 1 (Appendix E).
+
+    An uncertainty that says nothing (equal for all rows) scores the plain error rate.
+
+    Parameters
+    ----------
+    correct, uncertainty
+        (n,) each, as in `rejection_curve`
+
+    Returns
+    -------
+    between 0 and 1, lower is better
+
+    Examples
+    --------
+    >>> aurc([True, True, False, True], [0.1, 0.2, 0.9, 0.3])
+    0.0625
+    """
+    _, accuracy = rejection_curve(correct, uncertainty)
+    return float(np.mean(1.0 - accuracy))
+
+
+def excess_aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
+    """`aurc` above that of the oracle, which rejects wrong rows before right ones (E-AURC, Appendix E).
+
+    Parameters
+    ----------
+    correct, uncertainty
+        (n,) each, as in `rejection_curve`
+
+    Returns
+    -------
+    0 for a perfect order of the rows; lower is better
+
+    Examples
+    --------
+    >>> excess_aurc([True, True, False, True], [0.1, 0.2, 0.9, 0.3])
+    0.0
+    """
+    correct, uncertainty = _check_outcomes(correct, uncertainty)
+    return aurc(correct, uncertainty) - aurc(correct, ~correct)
+
+
+def failure_auroc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
+    """How well uncertainty tells wrong predictions from right ones (AUROC, Appendix E).
+
+    The probability that a wrong prediction is more uncertain than a right one, ties counting one half.
+
+    Parameters
+    ----------
+    correct, uncertainty
+        (n,) each, as in `rejection_curve`
+
+    Returns
+    -------
+    between 0 and 1, higher is better, 0.5 is chance; NaN when all predictions are right or all are wrong
+
+    Examples
+    --------
+    >>> failure_auroc([True, False, False, True], [0.1, 0.2, 0.3, 0.2])
+    0.875
+    """
+    rows, right = _count_by_level(correct, uncertainty)
+    wrong = rows - right
+    pairs = right.sum() * wrong.sum()
+    if pairs == 0:
+        return float("nan")
+    right_below = right.cumsum() - right / 2
+    return float((wrong * right_below).sum() / pairs)
+
+
+def risk_at_coverage(correct: ArrayLike, uncertainty: ArrayLike, coverage: float) -> float:
+    """Error rate on the most certain rows when a fraction `coverage` of all is kept (Risk@X%, Appendix E).
+
+    Parameters
+    ----------
+    correct, uncertainty
+        (n,) each, as in `rejection_curve`
+    coverage
+        above 0, at most 1; the number of rows kept is rounded up
+
+    Returns
+    -------
+    between 0 and 1, lower is better
+
+    Examples
+    --------
+    >>> risk_at_coverage([True, True, False, True], [0.1, 0.2, 0.9, 0.3], coverage=0.75)
+    0.0
+    """
+    if not 0 < coverage <= 1:
+        raise InvalidInput(f"coverage must be a fraction above 0 and at most 1 (0.8 for 80 %); got {coverage!r}.")
+    _, accuracy = rejection_curve(correct, uncertainty)
+    kept = max(1, math.ceil(coverage * len(accuracy) - 1e-9))  # 0.07 * 100 is a little more than 7
+    return float(1.0 - accuracy[kept - 1])
+
+
+def _count_by_level(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """How many rows there are, and how many are right, at each level of uncertainty from the lowest up."""
+    correct, uncertainty = _check_outcomes(correct, uncertainty)
+    _, level, rows = np.unique(uncertainty, return_inverse=True, return_counts=True)
+    return rows, np.bincount(level, weights=correct)
+
+
+def _check_outcomes(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    correct, uncertainty = np.asarray(correct), np.asarray(uncertainty, dtype=float)
+    if correct.ndim != 1 or correct.shape != uncertainty.shape or len(correct) == 0:
+        raise InvalidInput(
+            "correct and uncertainty must be one-dimensional, equally long and not empty; "
+            f"got shapes {correct.shape} and {uncertainty.shape}."
+        )
+    if not ((correct == 0) | (correct == 1)).all():
+        raise InvalidInput(
+            "correct must say of each prediction whether it is right (True or False, 1 or 0), as "
+            f"y_pred == y_true does; got values of type {correct.dtype} that are neither."
+        )
+    if np.isnan(uncertainty).any():
+        raise InvalidInput(
+            f"uncertainty is NaN in {np.isnan(uncertainty).sum()} of {len(uncertainty)} rows, so they cannot "
+            "be ordered. NaN means that it was not estimated (there were no ensemble members); choose "
+            "another uncertainty or leave those rows out."
+        )
+    return correct.astype(bool), uncertainty
+
+
+def _check_labelled(y_true: ArrayLike, proba: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
+    if proba.ndim != 2 or y_true.shape != proba.shape[:1] or len(proba) == 0:
+        raise InvalidInput(
+            "y_true (n,) and proba (n, C) must have the same rows, at least one; "
+            f"got shapes {y_true.shape} and {proba.shape}."
+        )
+    if not ((proba >= -ROUNDING) & (proba <= 1 + ROUNDING)).all():
+        raise InvalidInput("proba must hold probabilities between 0 and 1; got other values, or NaN.")
+    n_classes = proba.shape[1]
+    if y_true.dtype.kind not in "iub" or not ((y_true >= 0) & (y_true < n_classes)).all():
+        raise InvalidInput(
+            f"y_true must hold column indices of proba, integers from 0 to {n_classes - 1}; got other "
+            f"values, of type {y_true.dtype}. For labels, pass np.searchsorted(classes, y)."
+        )
+    return y_true, proba

@@ -1,0 +1,9 @@
+"""Everything that answers p(y | x_S): wrapped classifiers that predict from any subset of the columns."""
+
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.predict.imputed import ImputedPredictor
+from askwise.predict.local import LocalPredictor
+from askwise.predict.wrapped import wrap
+
+__all__ = ["ConditionalPredictor", "ImputedPredictor", "LocalPredictor", "SubsetPredictor", "wrap"]

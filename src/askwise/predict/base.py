@@ -1,0 +1,123 @@
+"""SubsetPredictor: everything that answers p(y | x_S), and what it promises."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from askwise.errors import InvalidInput
+from askwise.predict.wrapped import FrozenModel, fitted_classifier
+from askwise.schema import Schema
+from askwise.subsets import hide
+
+
+class SubsetPredictor(BaseEstimator):
+    """Predicts from any subset of the columns, with the wrapped model left as it is.
+
+    Subclasses write `_fit(values, y)` and `_predict(values, mask)`; both see encoded rows only, with every cell
+    that is not observed set to NaN. Promises, each tested for every subclass: rows sum to one; hidden cells do
+    not matter; a row's answer does not depend on other rows; input is not changed; same seed, same numbers.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier (used as it is), an unfitted one (a clone is fitted), a torch module or a callable.
+
+    Attributes
+    ----------
+    schema_ : Schema
+    estimator_ : the fitted classifier
+    classes_ : (C,) class labels, in the order of the columns of every `proba`
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = nobody has it)."""
+        y = check_labels(X, y)
+        self.schema_ = Schema.read(X)
+        self.estimator_ = fitted_classifier(self.estimator, X, y)
+        self.model_ = FrozenModel(self.estimator_, self.schema_)
+        self.classes_ = self.model_.classes
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInput(
+                f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {self.classes_.tolist()}."
+            )
+        values = self.schema_.encode(X)
+        self.takes_missing_ = self.model_.takes_missing(values)
+        self._fit(
+            values,
+            np.searchsorted(self.classes_, y) if _sorted(self.classes_) else _positions(self.classes_, y),
+        )
+        return self
+
+    def predict_proba(self, X: Any, mask: Any = None) -> np.ndarray:
+        """p(y | x_S) per row, (n, C); S = the cells that are set in `mask` (n, D) and not NaN."""
+        check_is_fitted(self, "model_")
+        values, observed = hide(self.schema_.encode(X), mask)
+        return self._predict(values, observed) if len(values) else np.empty((0, len(self.classes_)))
+
+    def predict(self, X: Any, mask: Any = None) -> np.ndarray:
+        """The most probable class per row."""
+        return np.asarray(self.classes_[self.predict_proba(X, mask).argmax(axis=1)])
+
+    def predict_full(self, X: Any) -> np.ndarray:
+        """The reference p(y | x): the wrapped model itself wherever it takes the row, else all that is available."""
+        check_is_fitted(self, "model_")
+        values, observed = hide(self.schema_.encode(X))
+        taken = (observed | self.takes_missing_).all(axis=1)
+        return self._by_rows(taken, values, observed, self._predict)
+
+    def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
+        """(n, D) columns that can still matter; here every one that is not observed."""
+        return ~hide(self.schema_.encode(X), mask)[1]
+
+    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _by_rows(self, direct: np.ndarray, values: np.ndarray, mask: np.ndarray, answer: Any) -> np.ndarray:
+        """The wrapped model on the rows marked `direct`, `answer(values, mask)` on the others."""
+        if direct.all():
+            return self.model_(values)
+        proba = np.empty((len(values), len(self.classes_)))
+        proba[direct] = self.model_(values[direct])
+        proba[~direct] = answer(values[~direct], mask[~direct])
+        return proba
+
+
+def check_labels(X: Any, y: Any) -> np.ndarray:
+    """Class labels as a checked 1-d array of two or more classes."""
+    if y is None:
+        raise InvalidInput("This estimator requires y to be passed, but the target y is None.")
+    shape = np.asarray(y).shape
+    if len(shape) > 1 and shape[1] > 1:
+        raise InvalidInput(f"y must be one label per row; multi-output targets of shape {shape} are not supported.")
+    labels = column_or_1d(y, warn=True)
+    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    if missing.any():
+        raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise InvalidInput("Input y contains infinity; class labels must be finite.")
+    check_classification_targets(labels)
+    check_consistent_length(X, labels)
+    if len(np.unique(labels)) < 2:
+        raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[0]!r}.")
+    return np.asarray(labels)
+
+
+def _sorted(classes: np.ndarray) -> bool:
+    return bool(np.all(classes[:-1] < classes[1:]))
+
+
+def _positions(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    position = {label: c for c, label in enumerate(classes.tolist())}
+    return np.array([position[label] for label in y.tolist()], dtype=int)

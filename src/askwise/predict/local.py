@@ -1,0 +1,87 @@
+"""One model per subset, trained on nothing else: the reference that a shared model is measured against."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.wrapped import BlackBox
+from askwise.subsets import distinct
+
+
+class LocalPredictor(SubsetPredictor):
+    r"""A fresh clone of the wrapped model for each subset of columns: :math:`f_{\theta_S^*}` of Eq. 2.
+
+    Trained on first use and cached. With it come the subset risk gap (Eq. 3) and the distance to the
+    subset-specific reference. `predict_full` is still the wrapped model itself.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn style classifier; its class and parameters are cloned for each subset. A callable or a
+        torch module cannot be trained again and is refused.
+    max_models
+        How many fitted models are kept; the one longest unused is dropped first.
+    """
+
+    def __init__(self, estimator: Any, max_models: int = 1024) -> None:
+        super().__init__(estimator)
+        self.max_models = max_models
+
+    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
+        if isinstance(source, BlackBox):
+            raise InvalidInput(
+                "LocalPredictor trains a copy of the model for each subset, which a callable or a torch module does "
+                "not allow. Use ConditionalPredictor or ImputedPredictor."
+            )
+        self._source = clone(source)
+        self._values, self._y = values, y
+        self._prior = np.bincount(y, minlength=len(self.classes_)) / len(y)
+        self._models: OrderedDict[bytes, Any] = OrderedDict()
+
+    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        proba = np.empty((len(values), len(self.classes_)))
+        subsets, which = distinct(mask)
+        for s, subset in enumerate(subsets):
+            rows = np.flatnonzero(which == s)
+            proba[rows] = self._answer(subset, values[rows])
+        return proba
+
+    def _answer(self, subset: np.ndarray, values: np.ndarray) -> np.ndarray:
+        model = self._local_model(subset)
+        if model is None:
+            return np.tile(self._prior, (len(values), 1))
+        proba = np.zeros((len(values), len(self.classes_)))
+        columns = np.flatnonzero(subset)
+        proba[:, model.classes_] = model.predict_proba(self.schema_.decode(values, columns))
+        return proba
+
+    def _local_model(self, subset: np.ndarray) -> Any:
+        """The model of a subset; None (the class frequencies) where there is nothing to learn from."""
+        key = np.packbits(subset).tobytes()
+        if key not in self._models:
+            self._models[key] = self._trained(np.flatnonzero(subset))
+            if len(self._models) > self.max_models:
+                self._models.popitem(last=False)
+        self._models.move_to_end(key)
+        return self._models[key]
+
+    def _trained(self, columns: np.ndarray) -> Any:
+        usable = (~np.isnan(self._values[:, columns]) | self.takes_missing_[columns]).all(axis=1)
+        if not len(columns) or len(np.unique(self._y[usable])) < 2:
+            return None
+        table = self.schema_.decode(self._values[usable], columns)
+        try:
+            return clone(self._source).fit(table, self._y[usable])
+        except Exception as error:
+            names = [self.schema_.columns[j].name for j in columns]
+            raise InvalidInput(
+                f"The wrapped model could not be trained on the columns {names} alone: {error}"
+            ) from error

@@ -1,0 +1,234 @@
+"""The wrapped classifier: anything that gives probabilities, as one checked function on completed rows."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from askwise.errors import InvalidInput
+from askwise.schema import Schema
+
+ROWS_PER_CALL = 65_536
+SUMS_TO_ONE_WITHIN = 1e-3
+
+
+class BlackBox(ClassifierMixin, BaseEstimator):
+    """A callable ``X -> proba``, or a torch module giving logits, as a fitted classifier; made by `wrap`."""
+
+    def __init__(self, function: Callable[..., Any], classes: Sequence[Any]) -> None:
+        self.function = function
+        self.classes = classes
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return np.asarray(self.classes)
+
+    def fit(self, X: Any, y: Any) -> BlackBox:
+        raise InvalidInput(
+            "A wrapped function or module is used as it is and cannot be fitted; train it before wrapping."
+        )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        if _is_torch_module(self.function):
+            return _softmax_of_module(self.function, X)
+        return np.asarray(self.function(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> BlackBox:
+        return self
+
+
+def wrap(function: Callable[..., Any], classes: Sequence[Any]) -> BlackBox:
+    """A black box as a classifier.
+
+    Parameters
+    ----------
+    function
+        A callable that takes rows (the kind of table that is given to `fit`) and returns one row of class
+        probabilities each, or a `torch.nn.Module` that returns logits.
+    classes
+        The class labels, in the order of the columns that `function` returns.
+
+    Examples
+    --------
+    >>> black_box = wrap(lambda X: np.tile([0.2, 0.8], (len(X), 1)), classes=["no", "yes"])
+    >>> black_box.predict(np.zeros((2, 3))).tolist()
+    ['yes', 'yes']
+    """
+    if not callable(function):
+        raise InvalidInput(
+            f"wrap takes a callable X -> probabilities or a torch.nn.Module; got {type(function).__name__}."
+        )
+    if len(set(classes)) != len(classes) or len(classes) < 2:
+        raise InvalidInput(f"wrap: classes must be two or more different labels; got {list(classes)!r}.")
+    return BlackBox(function, classes)
+
+
+def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None) -> Any:
+    """A fitted classifier: `estimator` itself when it is fitted already, otherwise a fitted clone of it."""
+    if isinstance(estimator, type):
+        raise InvalidInput(
+            f"estimator must be an object, not the class {estimator.__name__}; write {estimator.__name__}()."
+        )
+    if _is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
+        estimator = wrap(estimator, np.unique(y))
+    if is_regressor(estimator):
+        raise InvalidInput(
+            f"estimator must be a classifier; {type(estimator).__name__} is a regressor, and regression is not supported."
+        )
+    if not hasattr(estimator, "fit") and not hasattr(estimator, "predict_proba"):
+        raise InvalidInput(
+            "estimator must be a classifier with predict_proba, a torch.nn.Module or a callable X -> probabilities; "
+            f"got {type(estimator).__name__}."
+        )
+    if _is_fitted(estimator):
+        if sample_weight is not None:
+            raise InvalidInput(
+                "sample_weight is for fitting the estimator, and this one is fitted already; leave it out."
+            )
+    else:
+        estimator = _fitted_clone(estimator, X, y, sample_weight)
+    if not hasattr(estimator, "predict_proba"):
+        raise InvalidInput(
+            f"{type(estimator).__name__} gives no probabilities (no predict_proba). Wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV, or turn its probabilities on (SVC: probability=True)."
+        )
+    return estimator
+
+
+class FrozenModel:
+    """The fitted classifier as a function from encoded, completed rows to checked probabilities."""
+
+    def __init__(self, estimator: Any, schema: Schema) -> None:
+        self.estimator = estimator
+        self.schema = schema
+        self.classes = np.asarray(estimator.classes_)
+        self._framed = _wants_frame(estimator, schema)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """(n, D) encoded rows -> (n, C)."""
+        if len(values) == 0:
+            return np.empty((0, len(self.classes)))
+        parts = [
+            self._checked(self.schema.decode(values[start : start + ROWS_PER_CALL], framed=self._framed))
+            for start in range(0, len(values), ROWS_PER_CALL)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def takes_missing(self, values: np.ndarray) -> np.ndarray:
+        """(D,) columns in which the model takes a missing cell, tried on rows of the training table."""
+        n_columns = values.shape[1]
+        if np.isnan(values).any():
+            tried = np.isnan(values).any(axis=0)
+            rows = values[np.isnan(values[:, tried]).argmax(axis=0)]
+        else:
+            tried = np.ones(n_columns, dtype=bool)
+            rows = np.repeat(values[:1], n_columns, axis=0)
+            rows[np.arange(n_columns), np.arange(n_columns)] = np.nan
+        try:
+            self(rows)
+        except Exception:  # noqa: BLE001 - whatever a foreign model raises, it means no
+            return np.zeros(n_columns, dtype=bool)
+        return tried
+
+    def _checked(self, table: Any) -> np.ndarray:
+        proba = np.asarray(self.estimator.predict_proba(table))
+        expected = (len(table), len(self.classes))
+        name = type(self.estimator).__name__
+        if proba.shape != expected:
+            raise InvalidInput(
+                f"The wrapped model {name} must return probabilities of shape {expected} (rows, classes "
+                f"{self.classes.tolist()}); got {proba.shape}. For a callable or module, give its classes with askwise.wrap."
+            )
+        proba = proba.astype(float)
+        sums = proba.sum(axis=1)
+        if not np.all(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) or proba.min() < -SUMS_TO_ONE_WITHIN:
+            row = int(np.argmax(~(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) | (proba.min(axis=1) < 0)))
+            raise InvalidInput(
+                f"The wrapped model {name} must return probabilities >= 0 that sum to one; got {proba[row].tolist()}. "
+                "If these are logits, apply a softmax (a torch.nn.Module gets it from askwise.wrap)."
+            )
+        return proba
+
+
+def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Any:
+    """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    complete = ~np.asarray(pd.DataFrame(X).isna()).any(axis=1)
+    if complete.all():
+        return clone(estimator).fit(X, y, **weights)
+    try:
+        return clone(estimator).fit(X, y, **weights)
+    except (ValueError, TypeError):
+        if not complete.any():
+            raise
+    warnings.warn(
+        f"{type(estimator).__name__} does not take missing cells and was fitted on the {complete.sum()} of {len(y)} rows "
+        "that are complete. A Pipeline that begins with an imputer uses them all.",
+        stacklevel=2,
+    )
+    weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
+    return clone(estimator).fit(X[complete], y[complete], **weights)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    except TypeError:  # an object that is no scikit-learn estimator: fitted if it knows its classes
+        return hasattr(estimator, "classes_")
+    return hasattr(estimator, "classes_")
+
+
+def _wants_frame(estimator: Any, schema: Schema) -> bool:
+    """Whether the model gets a DataFrame; raises where it was trained on other columns."""
+    labels = [column.label for column in schema.columns]
+    n_expected = getattr(estimator, "n_features_in_", None)
+    if n_expected is not None and n_expected != len(labels):
+        raise InvalidInput(f"The wrapped model was trained on {n_expected} columns; X has {len(labels)}.")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and schema.framed and list(names) != labels:
+        raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
+    if isinstance(estimator, BlackBox) and not _is_torch_module(estimator.function):
+        return schema.framed
+    return schema.framed and (names is not None or bool(schema.is_category.any()) or n_expected is None)
+
+
+def _is_torch_module(thing: Any) -> bool:
+    torch = sys.modules.get("torch")  # a module cannot exist before torch is imported
+    return torch is not None and isinstance(thing, torch.nn.Module)
+
+
+def _softmax_of_module(module: Any, X: Any) -> np.ndarray:
+    """Class probabilities from the logits of `module`, in evaluation mode, which is put back as it was."""
+    import torch
+
+    parameter = next(module.parameters(), torch.zeros(1))
+    rows = torch.as_tensor(np.asarray(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        with torch.no_grad():
+            logits = module(rows)
+    finally:
+        for part, training in modes.items():
+            part.training = training
+    if logits.ndim != 2:
+        raise InvalidInput(
+            f"The wrapped module must return logits of shape (rows, classes); got {tuple(logits.shape)}."
+        )
+    return np.asarray(torch.softmax(logits, dim=1).double().cpu().numpy())

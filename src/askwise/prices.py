@@ -1,0 +1,161 @@
+"""What a feature costs now: a price each, less the set-up costs that an earlier purchase has already paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from askwise.errors import InvalidInput
+
+AFFORDABLE_WITHIN = 1e-9
+"""Slack of every comparison of a price with a budget, so that ten times 0.1 buys what costs 1."""
+
+
+class Prices:
+    """Price of each feature, with set-up costs that are shared between features.
+
+    Parameters
+    ----------
+    costs
+        One price per feature: an array in feature order, a mapping from feature name to price (features it
+        does not name cost 1), or None for 1 each. A price of 0 means free.
+    shared
+        Pairs ``(features, saving)``: as soon as one of the features is acquired, each of the others is cheaper by
+        `saving`. Features are given by name or by position.
+
+    Examples
+    --------
+    The first blood test pays 2.10 for the needle, the second does not:
+
+    >>> prices = Prices([7.27, 5.20, 1.0], shared=[([0, 1], 2.10)])
+    >>> prices.now(np.array([[False, False, False], [True, False, False]])).round(2).tolist()
+    [[7.27, 5.2, 1.0], [7.27, 3.1, 1.0]]
+    """
+
+    def __init__(
+        self,
+        costs: Sequence[float] | np.ndarray | Mapping[Any, float] | None = None,
+        shared: Sequence[tuple[Sequence[Any], float]] = (),
+    ) -> None:
+        self.costs = costs
+        self.shared = shared
+
+    def __repr__(self) -> str:
+        return f"Prices({self.costs!r}, shared={self.shared!r})"
+
+    def resolve(self, features: Sequence[Any]) -> Prices:
+        """The same prices in feature order, every name checked and replaced by its position."""
+        costs = _costs_in_order(self.costs, features)
+        shared = [_resolve_shared(entry, features, costs) for entry in self.shared]
+        savings = np.zeros(len(costs))
+        for members, saving in shared:
+            savings[members] += saving
+        for i in np.flatnonzero(savings > costs + AFFORDABLE_WITHIN):
+            raise InvalidInput(
+                f"Prices: the shared savings of {features[i]!r} add up to {savings[i]:g}, more than its price "
+                f"{costs[i]:g}. A saving is the part of the price that is paid once for the whole set; lower it."
+            )
+        return Prices(costs, shared)
+
+    def now(self, mask: np.ndarray) -> np.ndarray:
+        """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
+        prices = np.tile(np.asarray(self.costs, dtype=float), (len(mask), 1))
+        for members, saving in self.shared:
+            members = np.asarray(members, dtype=int)
+            acquired = mask[:, members].sum(axis=1, keepdims=True)
+            another = acquired - mask[:, members] > 0
+            prices[:, members] -= saving * another
+        return np.maximum(prices, 0.0)
+
+    def total(self) -> float:
+        """Price of everything, each set-up cost paid once."""
+        costs = np.asarray(self.costs, dtype=float)
+        return float(costs.sum() - sum(saving * (len(members) - 1) for members, saving in self.shared))
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all features that are not free cost the same, whatever has been acquired."""
+        costs = np.asarray(self.costs, dtype=float)
+        paid = costs[costs > 0]
+        return not len(self.shared) and (len(paid) == 0 or bool(np.all(paid == paid[0])))
+
+
+def as_prices(costs: Any) -> Prices:
+    """`costs` of the public interface (None, array, mapping or Prices) as Prices."""
+    return costs if isinstance(costs, Prices) else Prices(costs)
+
+
+def check_budget(budget: Any, n: int) -> np.ndarray:
+    """Money per row, (n,): one number or one per row; None is unlimited."""
+    if budget is None:
+        return np.full(n, np.inf)
+    try:
+        money = np.asarray(budget, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"budget must be a number >= 0, one per row, or None; got {budget!r}.") from None
+    if money.ndim not in (0, 1) or (money.ndim == 1 and len(money) != n):
+        raise InvalidInput(f"budget must be one number or {n} numbers (one per row); got shape {money.shape}.")
+    if np.isnan(money).any() or (money < 0).any():
+        raise InvalidInput(f"budget must be >= 0 (None means unlimited); got {budget!r}.")
+    return np.broadcast_to(money, (n,)).copy()
+
+
+def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
+    if costs is None:
+        return np.ones(len(features))
+    if isinstance(costs, Mapping):
+        values = np.ones(len(features))
+        for name, price in costs.items():
+            values[_position(name, features, "costs")] = _price(price, name)
+        return values
+    try:
+        values = np.asarray(costs, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"costs must be numbers in feature order, a dict {{feature name: price}} or askwise.Prices; got {costs!r}."
+        ) from None
+    if values.shape != (len(features),):
+        raise InvalidInput(
+            f"costs must hold one price for each of the {len(features)} features; got shape {values.shape}. "
+            f"The features are: {_listed(features)}."
+        )
+    return np.array([_price(price, name) for price, name in zip(values, features, strict=True)])
+
+
+def _price(price: Any, name: Any) -> float:
+    try:
+        value = float(price)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value) or value < 0:
+        raise InvalidInput(
+            f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "
+            "For a feature that cannot be bought, use `available` of acquire or suggest."
+        )
+    return value
+
+
+def _resolve_shared(entry: Any, features: Sequence[Any], costs: np.ndarray) -> tuple[np.ndarray, float]:
+    try:
+        names, saving = entry
+        members = [_position(name, features, "Prices(shared)") for name in names]
+    except TypeError:
+        raise InvalidInput(f"Prices: shared must hold pairs (features, saving); got {entry!r}.") from None
+    if len(set(members)) < 2 or len(set(members)) < len(members):
+        raise InvalidInput(f"Prices: a shared saving needs two or more different features; got {list(names)!r}.")
+    return np.array(members), _price(saving, f"saving of {list(names)!r}")
+
+
+def _position(name: Any, features: Sequence[Any], owner: str) -> int:
+    if name in features:
+        return list(features).index(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(features):
+        return int(name)
+    raise InvalidInput(f"{owner}: there is no feature {name!r}. The features are: {_listed(features)}.")
+
+
+def _listed(names: Sequence[Any], most: int = 20) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

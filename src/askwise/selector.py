@@ -1,0 +1,356 @@
+"""DynamicFeatureSelector: the scikit-learn front door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score, log_loss, recall_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
+from askwise.acquire.policies import Greedy, Policy, Random, Static, mutual_information_ranking
+from askwise.acquire.session import Session
+from askwise.acquire.stopping import Stopping
+from askwise.errors import InvalidInput
+from askwise.metrics import expected_calibration_error
+from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
+from askwise.predict.base import check_labels
+from askwise.predict.wrapped import fitted_classifier
+from askwise.prices import AFFORDABLE_WITHIN, as_prices, check_budget
+from askwise.progress import track
+from askwise.subsets import check_mask
+from askwise.uncertainty import Uncertainty, summarize
+from askwise.value import NeighbourValue
+
+ADAPTATIONS = ("auto", "conditional", "mean")
+POLICIES = ("auto", "greedy", "static", "random")
+EPISTEMICS = ("auto", None)
+
+
+class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
+    """Which feature to acquire next for each case, what the model predicts so far, and how far to trust it.
+
+    The wrapped model is never changed. Rows hold NaN (or None, NA) for what is not known.
+
+    Parameters
+    ----------
+    estimator
+        A fitted classifier, used as it is, or an unfitted one, which is cloned and fitted: anything with
+        `predict_proba` (a whole `Pipeline` on a raw DataFrame, XGBoost, LightGBM, `FrozenEstimator`), a
+        `torch.nn.Module` that gives logits, or a callable ``X -> probabilities``.
+    costs
+        Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
+        cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
+    groups
+        ``{feature name: [columns]}``: columns that are bought together. Others are features of their own.
+    adaptation
+        How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
+        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), or a `SubsetPredictor`.
+    epistemic
+        None or ``"auto"``: no ensemble members, so the epistemic numbers are NaN.
+    policy
+        ``"greedy"`` (expected gain per cost; what ``"auto"`` takes), ``"static"`` (one order by mutual information),
+        ``"random"``, or a `Policy`.
+    risk_weight
+        The paper's lambda, the weight of epistemic uncertainty in the value of a feature. Without ensemble members
+        there is nothing to weigh.
+    budget
+        Default budget of `acquire`, `score` and `suggest`; None = unlimited.
+    random_state, n_jobs, progress
+        Seed; parallel jobs of `evaluate` when each budget is an episode of its own; ``"auto"`` shows a progress
+        bar on a terminal.
+
+    Attributes
+    ----------
+    features_ : list of feature names, in mask order
+    classes_ : (C,) labels, in the order of the columns of `predict_proba`
+    costs_ : (M,) prices
+    estimator_ : the fitted classifier
+    predictor_ : the `SubsetPredictor` in use
+    policy_ : the `Policy` in use
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> model = RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> session = selector.start(budget=3)
+    >>> session.answer(session.suggest().feature, 2.5)
+    >>> session.report()["spent"]
+    1.0
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        costs: Any = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        adaptation: Any = "auto",
+        epistemic: Any = "auto",
+        policy: Any = "auto",
+        risk_weight: float = 0.1,
+        budget: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | str = "auto",
+    ) -> None:
+        self.estimator = estimator
+        self.costs = costs
+        self.groups = groups
+        self.adaptation = adaptation
+        self.epistemic = epistemic
+        self.policy = policy
+        self.risk_weight = risk_weight
+        self.budget = budget
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Prepare everything that is asked for; a fitted model is left as it is.
+
+        Parameters
+        ----------
+        X
+            Training rows, as the model takes them. NaN = nobody has the cell.
+        y
+            (n,) labels.
+        sample_weight
+            Passed on when an unfitted estimator is fitted.
+        """
+        self._check_options()
+        X = self._table(X, reset=True)
+        y = check_labels(X, y)
+        rng = check_random_state(self.random_state)
+        seeds = {name: int(rng.randint(2**31 - 1)) for name in ("predictor", "value", "policy")}
+        self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
+        self.predictor_ = self._make_predictor(seeds["predictor"]).fit(X, y)
+        self.classes_ = self.predictor_.classes_
+        self.schema_ = self.predictor_.schema_.grouped(self.groups)
+        self.features_ = self.schema_.features
+        self.prices_ = as_prices(self.costs).resolve(self.features_)
+        self.costs_ = self.prices_.costs
+        self.policy_ = self._make_policy(X, y, seeds)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """p(y | x_S) for rows with NaN for what is not known, (n, C). Never acquires."""
+        values = self._encode(X)
+        return self.predictor_.predict_proba(values)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
+        proba = self.predict_proba(X)
+        return np.asarray(self.classes_[proba.argmax(axis=1)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy; when `budget` is set, after acquiring under it from rows of which nothing is known."""
+        predicted = self.predict(X) if self.budget is None else self.acquire(X).predict()
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def uncertainty(self, X: Any) -> Uncertainty:
+        """How far to trust `predict_proba`: total, aleatoric, mutual_information, epistemic and more, (n,) each."""
+        return summarize(self.predict_proba(X))
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
+        state = self._state(self._encode(X), None, None)
+        return np.where(state.mask, -np.inf, checked_scores(self.policy_, state.values, state.mask, state.left))
+
+    def suggest(self, X: Any, budget: Any = None, available: Any = None) -> np.ndarray:
+        """Index of the next feature for rows with NaN for what is not known, (n,); -1 = stop.
+
+        Parameters
+        ----------
+        budget
+            Money that is left, one number or one per row. What is known is not charged, and triggers savings.
+        available
+            (n, M) or (M,) bool: features that can be had.
+        """
+        state = self._state(self._encode(X), budget, available)
+        return state.choose(self.policy_, state.buyable(self.predictor_))[0]
+
+    def acquire(
+        self,
+        X: Any,
+        budget: Any = None,
+        stop: Stopping | None = None,
+        available: Any = None,
+        known: Any = None,
+    ) -> Trajectory:
+        """Buy features one at a time for rows whose truth is in `X`, and record every step.
+
+        Parameters
+        ----------
+        X
+            The truth; NaN = cannot be had. The policy sees a cell only once it is bought.
+        budget
+            Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
+        stop
+            A `Stopping` rule; None spends what it can.
+        available
+            (n, M) or (M,) bool: features that can be had.
+        known
+            (n, M) or (M,) bool: features had from the start; they are not charged.
+        """
+        if stop is not None and not isinstance(stop, Stopping):
+            raise InvalidInput(
+                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
+            )
+        truth = self._encode(X)
+        shape = (len(truth), len(self.features_))
+        had = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known")
+        there = self.schema_.any_column(~np.isnan(truth))
+        allowed = there if available is None else there & check_mask(available, shape, "available")
+        values = np.where(self.schema_.expand(had), truth, np.nan)
+        state = self._state(values, budget, allowed)
+        return run_episodes(state, truth, self.policy_, self.predictor_, stop, self.progress)
+
+    def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
+        """Accuracy, balanced accuracy, log loss, calibration error and money spent, one row per budget.
+
+        `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
+        """
+        truth = self._encode(X)
+        y = np.asarray(y)
+        if len(y) != len(truth) or len(y) == 0:
+            raise InvalidInput(
+                f"evaluate needs as many labels as rows, and at least one; got {len(y)} and {len(truth)}."
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidInput(
+                f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {self.classes_.tolist()}."
+            )
+        budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
+        ends = self._ends(truth, budgets)
+        return pd.DataFrame([{"budget": b, **self._measures(y, *end)} for b, end in zip(budgets, ends, strict=True)])
+
+    def start(self, known: Mapping[str, Any] | None = None, budget: float | None = None) -> Session:
+        """One case, by feature name; `known` (feature -> value) is had already and not charged."""
+        check_is_fitted(self, "policy_")
+        budget = self.budget if budget is None else budget
+        return Session(self.schema_, self.prices_, self.policy_, self.predictor_, known, budget)
+
+    def default_budgets(self) -> list[float]:
+        """The budgets that `evaluate` takes by itself."""
+        paid = self.costs_[self.costs_ > 0]
+        if self.prices_.uniform and len(paid):
+            return [float(paid[0] * k) for k in range(1, min(10, len(paid)) + 1)]
+        return [round(self.prices_.total() * percent / 100, 10) for percent in range(5, 55, 5)]
+
+    def _check_options(self) -> None:
+        for name, value, known, family in (
+            ("adaptation", self.adaptation, ADAPTATIONS, SubsetPredictor),
+            ("policy", self.policy, POLICIES, Policy),
+            ("epistemic", self.epistemic, EPISTEMICS, ()),
+        ):
+            if (
+                not isinstance(value, family)
+                and not (value is None or isinstance(value, str))
+                or (not isinstance(value, family) and value not in known)
+            ):
+                extra = f" or a {family.__name__}" if family else ""
+                raise InvalidInput(f"{name} must be one of {known}{extra} in this version; got {value!r}.")
+        if not isinstance(self.risk_weight, int | float) or not np.isfinite(self.risk_weight):
+            raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
+        check_budget(self.budget, 1)
+
+    def _make_predictor(self, seed: int) -> SubsetPredictor:
+        if isinstance(self.adaptation, SubsetPredictor):
+            predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=self.estimator_)
+            return predictor
+        if self.adaptation == "mean":
+            return ImputedPredictor(self.estimator_, "mean")
+        return ConditionalPredictor(self.estimator_, random_state=seed)
+
+    def _make_policy(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Policy:
+        if isinstance(self.policy, Policy):
+            return self.policy
+        if self.policy == "random":
+            return Random(seeds["policy"])
+        if self.policy == "static":
+            relevance = mutual_information_ranking(self.schema_.encode(X), y, self.schema_, seeds["policy"])
+            return Static(relevance, self.prices_)
+        completing = self.predictor_
+        if not isinstance(completing, ConditionalPredictor):
+            completing = ConditionalPredictor(self.estimator_, random_state=seeds["predictor"]).fit(X, y)
+        return Greedy(NeighbourValue(completing, self.schema_, seeds["value"]), self.prices_)
+
+    def _table(self, X: Any, reset: bool) -> Any:
+        """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
+        checks = {"skip_check_array": True} if isinstance(X, pd.DataFrame) else {"ensure_all_finite": "allow-nan"}
+        try:
+            return validate_data(self, X, reset=reset, **checks)
+        except ValueError as error:
+            if "could not convert string" in str(error):
+                raise InvalidInput(
+                    f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
+                ) from None
+            raise
+
+    def _encode(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "policy_")
+        X = self._table(X, reset=False)
+        if not isinstance(X, pd.DataFrame) and self.schema_.is_category.any():
+            raise InvalidInput(
+                "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
+            )
+        return self.schema_.encode(X)
+
+    def _state(self, values: np.ndarray, budget: Any, available: Any) -> Acquisition:
+        n, shape = len(values), (len(values), len(self.features_))
+        allowed = np.ones(shape, dtype=bool) if available is None else check_mask(available, shape, "available")
+        left = check_budget(self.budget if budget is None else budget, n)
+        mask = self.schema_.any_column(~np.isnan(values))
+        return Acquisition(self.schema_, self.prices_, values.copy(), mask, allowed, left)
+
+    def _episode(self, truth: np.ndarray, budget: float, progress: bool | str) -> Trajectory:
+        state = self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
+        return run_episodes(state, truth, self.policy_, self.predictor_, None, progress)
+
+    def _ends(self, truth: np.ndarray, budgets: Sequence[float]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """(proba, spent, features bought) of each row under each budget."""
+        if self.prices_.uniform and not self.policy_.reads_budget:
+            run = self._episode(truth, max(budgets, default=0.0), self.progress)
+            return [_cut(run, budget) for budget in budgets]
+        jobs = (delayed(self._episode)(truth, budget, False) for budget in budgets)
+        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        return [_cut(run, np.inf) for run in track(runs, "budgets", len(budgets), self.progress)]
+
+    def _measures(self, y: np.ndarray, proba: np.ndarray, spent: np.ndarray, bought: np.ndarray) -> dict[str, float]:
+        predicted = self.classes_[proba.argmax(axis=1)]
+        truth = np.array([np.flatnonzero(self.classes_ == label)[0] for label in y])
+        return {
+            "accuracy": float(accuracy_score(y, predicted)),
+            "balanced_accuracy": float(
+                recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)
+            ),
+            "log_loss": float(log_loss(truth, proba, labels=np.arange(len(self.classes_)))),
+            "ece": float(expected_calibration_error(truth, proba)),
+            "spent": float(spent.mean()),
+            "features": float(bought.mean()),
+        }
+
+
+def _cut(run: Trajectory, budget: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(proba, spent, features bought) of each row at the last step within `budget`."""
+    spent = np.column_stack([np.zeros(len(run.order)), run.costs.cumsum(axis=1)])
+    last = (spent <= budget + AFFORDABLE_WITHIN).sum(axis=1) - 1
+    rows = np.arange(len(last))
+    bought = np.column_stack([np.zeros(len(run.order)), (run.order >= 0).cumsum(axis=1)])
+    return run.proba[rows, last], spent[rows, last], bought[rows, last]

@@ -1,0 +1,56 @@
+"""Masks: which cells or features are observed (True). Check them, draw them, hide what they do not show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from askwise.errors import InvalidInput
+
+
+def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.ndarray:
+    """`mask` as a boolean array of `shape`; one row of it is used for all rows."""
+    array = np.asarray(mask)
+    if array.dtype != bool:
+        raise InvalidInput(f"{owner} must be boolean (True = observed); got {array.dtype}.")
+    if array.shape not in (shape, shape[1:]):
+        raise InvalidInput(f"{owner} must have shape {shape} or {shape[1:]}; got {array.shape}.")
+    return np.array(np.broadcast_to(array, shape))
+
+
+def hide(values: np.ndarray, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The one gate: observed = mask and not NaN, and every other cell becomes NaN.
+
+    A computation that reads a hidden cell then yields NaN and never a flattering score. Returns new arrays.
+
+    >>> hide(np.array([[1.0, 2.0, np.nan]]), np.array([[True, False, True]]))
+    (array([[ 1., nan, nan]]), array([[ True, False, False]]))
+    """
+    present = ~np.isnan(values)
+    observed = present if mask is None else check_mask(mask, values.shape) & present
+    return np.where(observed, values, np.nan), observed
+
+
+def sample(n: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Random masks (n, n_features): size uniform on 0..M-1, then a uniform subset of that size.
+
+    Uniform subsets would nearly all have M/2 features, while budgets live below that.
+    """
+    sizes = rng.integers(0, n_features, size=n)
+    ranks = rng.random((n, n_features)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(ranks < sizes[:, None])
+
+
+def extended(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """`mask` with feature ``features[r]`` of each row set; -1 leaves a row as it is."""
+    out = mask.copy()
+    rows = np.flatnonzero(features >= 0)
+    out[rows, features[rows]] = True
+    return out
+
+
+def distinct(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows of `mask`, and for each row the number of its own."""
+    rows, inverse = np.unique(mask, axis=0, return_inverse=True)
+    return rows, inverse.reshape(-1)

@@ -1,0 +1,288 @@
+"""How far a prediction can be trusted: entropies and divergences of class distributions, in nats.
+
+Classes are on the last axis and ensemble members on the first. A NaN probability gives a NaN uncertainty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import entr, rel_entr
+
+from askwise.errors import InvalidInput
+
+ROUNDING = 1e-6
+"""A negative result closer to 0 than this is rounding: single-precision rows sum to 1 only so well."""
+
+
+def entropy(proba: ArrayLike) -> np.ndarray:
+    """Entropy of each distribution.
+
+    H(p) = -sum_y p(y) ln p(y), with 0 ln 0 = 0: the left-hand side of Eq. 14 (Appendix A).
+
+    Parameters
+    ----------
+    proba
+        (..., C)
+
+    Returns
+    -------
+    (...), between 0 and ln C
+
+    Examples
+    --------
+    >>> entropy([[0.5, 0.5], [1.0, 0.0]]).round(3).tolist()
+    [0.693, 0.0]
+    """
+    return _not_below_zero(entr(np.asarray(proba, dtype=float)).sum(axis=-1))
+
+
+def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
+    """Kullback-Leibler divergence of `q` from `p`, infinite where `q` rules out what `p` allows.
+
+    D(p || q) = sum_y p(y) ln(p(y) / q(y)), with 0 ln 0 = 0: the discrepancy u of Eq. 11 (Section 3.2.1) when
+    p is the prediction from all features and q the one from a subset.
+
+    Parameters
+    ----------
+    p, q
+        (..., C) each; the leading axes broadcast, the classes must agree
+
+    Returns
+    -------
+    (...), at least 0
+
+    Examples
+    --------
+    >>> kl_divergence([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [1.0, 0.0]]).round(3).tolist()
+    [0.144, inf]
+    """
+    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    if p.shape[-1:] != q.shape[-1:]:
+        raise InvalidInput(
+            f"kl_divergence: p and q must have the same classes on their last axis; got shapes {p.shape} and {q.shape}."
+        )
+    return _not_below_zero(rel_entr(p, q).sum(axis=-1))
+
+
+def aleatoric(members: ArrayLike) -> np.ndarray:
+    """Aleatoric uncertainty: the mean entropy of the members.
+
+    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would stay uncertain if the right model were known.
+
+    Parameters
+    ----------
+    members
+        (k, n, C)
+
+    Returns
+    -------
+    (n,), between 0 and ln C
+
+    Examples
+    --------
+    Two members that are sure of opposite classes, and two that both toss a coin:
+
+    >>> aleatoric([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
+    [0.0, 0.693]
+    """
+    mean: np.ndarray = entropy(_check_members(members)).mean(axis=0)
+    return mean
+
+
+def mutual_information(members: ArrayLike) -> np.ndarray:
+    """Epistemic uncertainty of an ensemble about its own mean: how much the members disagree.
+
+    EU = H(mean_i p_i) - (1/k) sum_i H(p_i) = (1/k) sum_i D(p_i || mean_i p_i), Eq. 17 (Appendix A).
+
+    Parameters
+    ----------
+    members
+        (k, n, C)
+
+    Returns
+    -------
+    (n,), between 0 and ln C
+
+    Examples
+    --------
+    Two members that are sure of opposite classes, and two that both toss a coin:
+
+    >>> mutual_information([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
+    [0.693, 0.0]
+    """
+    members = _check_members(members)
+    return _not_below_zero(entropy(members.mean(axis=0)) - aleatoric(members))
+
+
+def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
+    """Epistemic uncertainty around the primary prediction: how far the members stand from it.
+
+    e(x_S) = (1/k) sum_i D(p_i || q), Eq. 13 (Section 3.2.2), with q the primary prediction. By Eq. 19
+    (Appendix A) it is `mutual_information` plus D(mean_i p_i || q), so it also grows where the members agree
+    with each other and not with the primary model. It is infinite where q rules out a class that a member
+    allows.
+
+    Parameters
+    ----------
+    members
+        (k, n, C)
+    proba
+        (n, C)
+
+    Returns
+    -------
+    (n,), at least 0
+
+    Examples
+    --------
+    The members agree; the first primary prediction agrees with them, the second does not:
+
+    >>> members = [[[0.9, 0.1], [0.9, 0.1]], [[0.9, 0.1], [0.9, 0.1]]]
+    >>> epistemic_divergence(members, [[0.9, 0.1], [0.5, 0.5]]).round(3).tolist()
+    [0.0, 0.368]
+    """
+    members, proba = _check_members(members), np.asarray(proba, dtype=float)
+    if proba.shape != members.shape[1:]:
+        raise InvalidInput(
+            "proba must hold one primary prediction for each row of members (k, n, C), so have shape "
+            f"{members.shape[1:]}; got {proba.shape}."
+        )
+    mean: np.ndarray = kl_divergence(members, proba).mean(axis=0)
+    return mean
+
+
+def ensemble_variance(members: ArrayLike) -> np.ndarray:
+    """Variance of the members' probabilities, averaged over the classes.
+
+    (1/C) sum_y (1/k) sum_i (p_i(y) - mean_i p_i(y))^2: the "ensemble variance" of the rejection curves
+    (Appendix E) and the "epistemic variance" of Appendix F. The paper writes no formula for it; the mean over
+    the classes is our reading. A sum would be C times as large and would order the rows of one table alike.
+
+    Parameters
+    ----------
+    members
+        (k, n, C)
+
+    Returns
+    -------
+    (n,), between 0 and 1/4
+
+    Examples
+    --------
+    Two members that are sure of opposite classes, and two that both toss a coin:
+
+    >>> ensemble_variance([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).tolist()
+    [0.25, 0.0]
+    """
+    variance: np.ndarray = _check_members(members).var(axis=0).mean(axis=-1)
+    return variance
+
+
+def confidence_gap(proba: ArrayLike) -> np.ndarray:
+    """What the most probable class lacks to certainty: 1 - max_y p(y) (rejection curves, Appendix E).
+
+    Parameters
+    ----------
+    proba
+        (..., C)
+
+    Returns
+    -------
+    (...), between 0 and 1 - 1/C
+
+    Examples
+    --------
+    >>> confidence_gap([[0.75, 0.25], [0.0, 1.0]]).tolist()
+    [0.25, 0.0]
+    """
+    return _not_below_zero(1.0 - np.asarray(proba, dtype=float).max(axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """The uncertainties of some predictions, as arrays of one shape; NaN where a number could not be had.
+
+    Parameters
+    ----------
+    total
+        entropy of the primary prediction
+    aleatoric
+        mean entropy of the members
+    mutual_information
+        disagreement of the members with each other
+    epistemic
+        divergence of the members from the primary prediction
+    variance
+        variance of the members' probabilities
+    confidence_gap
+        1 - probability of the predicted class
+
+    Examples
+    --------
+    >>> summarize([[0.75, 0.25]]).confidence_gap.tolist()
+    [0.25]
+    """
+
+    total: np.ndarray
+    aleatoric: np.ndarray
+    mutual_information: np.ndarray
+    epistemic: np.ndarray
+    variance: np.ndarray
+    confidence_gap: np.ndarray
+
+    def as_dict(self) -> dict[str, np.ndarray]:
+        """The arrays by name, for instance as columns of a DataFrame."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty:
+    """All uncertainties of each row at once.
+
+    Parameters
+    ----------
+    proba
+        (n, C), the primary prediction
+    members
+        (k, n, C), or None if there are none: what only they can tell is then NaN, for it is unknown and not 0
+
+    Returns
+    -------
+    Uncertainty of (n,) arrays
+
+    Examples
+    --------
+    >>> {name: values.round(3).tolist() for name, values in summarize([[0.5, 0.5]]).as_dict().items()}
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'total': [0.693], 'aleatoric': [nan], 'mutual_information': [nan], 'epistemic': [nan], 'variance': [nan],
+     'confidence_gap': [0.5]}
+    """
+    total, gap = entropy(proba), confidence_gap(proba)
+    if members is None:
+        unknown = np.full_like(total, np.nan)
+        return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap)
+    return Uncertainty(
+        total=total,
+        aleatoric=aleatoric(members),
+        mutual_information=mutual_information(members),
+        epistemic=epistemic_divergence(members, proba),
+        variance=ensemble_variance(members),
+        confidence_gap=gap,
+    )
+
+
+def _check_members(members: ArrayLike) -> np.ndarray:
+    checked = np.asarray(members, dtype=float)
+    if checked.ndim != 3 or len(checked) == 0:
+        raise InvalidInput(
+            "members must have shape (k, n, C): one or more members first, then rows, then classes; "
+            f"got shape {checked.shape}."
+        )
+    return checked
+
+
+def _not_below_zero(values: np.ndarray) -> np.ndarray:
+    """Set to 0 what rounding made negative; what is further below comes from the input and stays visible."""
+    return np.where(np.abs(values) < ROUNDING, np.maximum(values, 0.0) + 0.0, values)
