@@ -37,9 +37,9 @@ class Prices:
     def __init__(
         self,
         costs: Sequence[float] | np.ndarray | Mapping[Any, float] | None = None,
-        shared: Sequence[tuple[Sequence[Any], float]] = (),
+        shared: Sequence[tuple[Any, float]] = (),
     ) -> None:
-        self.costs = costs
+        self.costs: Any = costs
         self.shared = shared
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Prices:
         savings = np.zeros(len(costs))
         for members, saving in shared:
             savings[members] += saving
-        for i in np.flatnonzero(savings > costs + AFFORDABLE_WITHIN):
+        for i in np.flatnonzero(savings > costs + AFFORDABLE_WITHIN).tolist():
             raise InvalidInput(
                 f"Prices: the shared savings of {features[i]!r} add up to {savings[i]:g}, more than its price "
                 f"{costs[i]:g}. A saving is the part of the price that is paid once for the whole set; lower it."
@@ -63,10 +63,9 @@ class Prices:
         """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
         prices = np.tile(np.asarray(self.costs, dtype=float), (len(mask), 1))
         for members, saving in self.shared:
-            members = np.asarray(members, dtype=int)
-            acquired = mask[:, members].sum(axis=1, keepdims=True)
-            another = acquired - mask[:, members] > 0
-            prices[:, members] -= saving * another
+            had = mask[:, members]
+            another_is_had = had.sum(axis=1, keepdims=True) - had > 0
+            prices[:, members] -= saving * another_is_had
         return np.maximum(prices, 0.0)
 
     def total(self) -> float:

@@ -6,124 +6,15 @@ completed arrays back into exactly the kind of table that the wrapped model was 
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api import extensions, types
 from sklearn.utils.validation import check_array
 
+from askwise.columns import Column, read_column
 from askwise.errors import InvalidInput
-
-
-@dataclass
-class Column:
-    """One column: a number, or a category (text, boolean, pandas category) held as a code.
-
-    `values` lists the categories seen in training and then, as they turn up, those seen later in a batch: these
-    are passed on to the wrapped model, which may or may not take them.
-    """
-
-    label: Any
-    dtype: Any
-    values: list[Any] | None = None
-    n_known: int = 0
-    codes: dict[Any, int] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.values is not None:
-            self.n_known = self.n_known or len(self.values)
-            self.codes = {value: code for code, value in enumerate(self.values)}
-
-    @property
-    def name(self) -> str:
-        return str(self.label)
-
-    @property
-    def is_category(self) -> bool:
-        return self.values is not None
-
-    @property
-    def known(self) -> list[Any]:
-        """The categories of the training table."""
-        return (self.values or [])[: self.n_known]
-
-    def encode(self, series: pd.Series) -> np.ndarray:
-        """Numbers as they are, categories as codes, missing as NaN."""
-        if self.values is None:
-            return _numbers(series, self.name)
-        missing = series.isna().to_numpy(dtype=bool)
-        distinct = {value: self._code(value) for value in pd.unique(series[~missing])}
-        return series.map(distinct).to_numpy(dtype=float, na_value=np.nan)
-
-    def decode(self, encoded: np.ndarray) -> Any:
-        """The inverse of `encode`, in the dtype of the training table wherever the cells allow it."""
-        if self.values is None:
-            if types.is_integer_dtype(self.dtype) and not np.all(np.mod(encoded, 1) == 0):
-                return encoded  # an imputed mean or a missing cell: no integer says it
-            return encoded.astype(self.dtype) if isinstance(self.dtype, np.dtype) else pd.array(encoded, self.dtype)
-        codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
-        if isinstance(self.dtype, pd.CategoricalDtype):
-            return pd.Categorical.from_codes(codes, categories=self.values, ordered=self.dtype.ordered)
-        table = pd.Series(self.values, dtype=self.dtype).array
-        return extensions.take(table, codes, allow_fill=True)
-
-    def encode_answer(self, value: Any) -> float:
-        """One value given by a person; unlike in a batch, a category never seen is refused."""
-        if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA:
-            raise InvalidInput(
-                f"The answer for {self.name!r} is missing. If it cannot be had, call unavailable({self.name!r})."
-            )
-        if self.values is not None:
-            try:
-                code = self.codes.get(value)
-            except TypeError:  # unhashable
-                code = None
-            if code is None or code >= self.n_known:
-                raise InvalidInput(f"The answer for {self.name!r} must be one of {self.known!r}; got {value!r}.")
-            return float(code)
-        if isinstance(value, str | bytes | bool | np.bool_) or not isinstance(value, numbers.Real):
-            raise InvalidInput(f"The answer for {self.name!r} must be a number; got {value!r}.")
-        if not np.isfinite(value):
-            raise InvalidInput(f"The answer for {self.name!r} must be a finite number; got {value!r}.")
-        return float(value)
-
-    def parse_answer(self, text: str) -> float:
-        """One value typed by a person."""
-        if self.values is not None:
-            spelled = {str(value): value for value in self.known}
-            return self.encode_answer(spelled.get(text, text))
-        try:
-            return self.encode_answer(float(text))
-        except ValueError as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput(f"The answer for {self.name!r} must be a number; got {text!r}.") from None
-
-    def show(self, code: float) -> Any:
-        """A cell as a person or JSON would have it: str, bool, int or float; None where missing."""
-        if np.isnan(code):
-            return None
-        if self.values is not None:
-            value = self.values[int(code)]
-            return (
-                value.item()
-                if isinstance(value, np.generic)
-                else value
-                if isinstance(value, str | bool | int | float)
-                else str(value)
-            )
-        return int(code) if types.is_integer_dtype(self.dtype) and code == int(code) else float(code)
-
-    def _code(self, value: Any) -> int:
-        assert self.values is not None
-        if value not in self.codes:
-            self.codes[value] = len(self.values)
-            self.values.append(value)
-        return self.codes[value]
 
 
 class Schema:
@@ -155,7 +46,7 @@ class Schema:
                 raise InvalidInput(f"X has two columns named {repeated[0]!r}; column names must differ.")
             if not X.shape[1]:
                 raise InvalidInput("X has 0 feature(s) (columns) while a minimum of 1 is required.")
-            columns = [_read_column(label, X[label]) for label in X.columns]
+            columns = [read_column(label, X[label]) for label in X.columns]
         schema = cls(columns, isinstance(X, pd.DataFrame))
         empty = np.isnan(schema.encode(X)).all(axis=0)
         for j in np.flatnonzero(empty):
@@ -221,7 +112,7 @@ class Schema:
         names = [column.name for column in members]
         if not isinstance(value, Mapping) or not value or not set(map(str, value)) <= set(names):
             raise InvalidInput(
-                f"The answer for {self.features[i]!r} must be a dict with one or more of the columns {names}; got {value!r}."
+                f"The answer for {self.features[i]!r} must be a dict with columns out of {names}; got {value!r}."
             )
         given = {str(name): cell for name, cell in value.items()}
         return np.array(
@@ -245,47 +136,6 @@ def _as_array(X: Any) -> np.ndarray:
         raise
 
 
-def _read_column(label: Any, series: pd.Series) -> Column:
-    dtype = series.dtype
-    name = str(label)
-    if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype) or types.is_timedelta64_dtype(dtype):
-        raise InvalidInput(
-            f"Column {name!r} holds dates or times ({dtype}); turn it into a number first, such as days since a date."
-        )
-    if types.is_complex_dtype(dtype):
-        raise InvalidInput(f"Complex data not supported: column {name!r}.")
-    if isinstance(dtype, pd.CategoricalDtype):
-        return Column(label, dtype, list(dtype.categories))
-    if types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype):
-        return Column(label, dtype)
-    present = series.dropna()
-    texts = present.map(lambda value: isinstance(value, str | bool | np.bool_)).to_numpy(dtype=bool)
-    if texts.all():
-        return Column(label, dtype, sorted(present.unique().tolist(), key=lambda value: (str(type(value)), value)))
-    other = present[~texts].iloc[0]
-    if not texts.any() and isinstance(other, numbers.Real):
-        _numbers(series, name)
-        return Column(label, np.dtype(float))
-    raise InvalidInput(
-        f"Column {name!r} of type {dtype} holds {other!r} ({type(other).__name__})"
-        f"{' beside text' if texts.any() else ''}; a column must hold numbers, text, booleans or a pandas category."
-    )
-
-
-def _numbers(series: pd.Series, name: str) -> np.ndarray:
-    try:
-        if types.is_bool_dtype(series.dtype) or isinstance(series.dtype, pd.CategoricalDtype):
-            series = series.astype(float)
-        values = np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
-    except (TypeError, ValueError):
-        bad = [value for value in series.dropna() if not isinstance(value, numbers.Real)]
-        raise InvalidInput(f"Column {name!r} must hold numbers; got {bad[0] if bad else series.dtype!r}.") from None
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise InvalidInput(f"Column {name!r} holds an infinite value (row {row}); use NaN for what is not known.")
-    return values
-
-
 def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) -> tuple[list[str], list[np.ndarray]]:
     labels = [column.label for column in columns]
     names = [column.name for column in columns]
@@ -303,7 +153,7 @@ def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) ->
                 raise InvalidInput(f"groups[{group!r}] names the column {column!r}, which X does not have.")
             if j in owner:
                 raise InvalidInput(
-                    f"groups: the column {names[j]!r} stands in {owner[j]!r} and in {group!r}; it can be bought once only."
+                    f"groups: the column {names[j]!r} stands in {owner[j]!r} and in {group!r}; one is enough."
                 )
             owner[j] = str(group)
             members.setdefault(str(group), []).append(j)

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score, log_loss, recall_score
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
+from askwise.acquire.evaluation import default_budgets, measures, state_within
 from askwise.acquire.policies import Greedy, Policy, Random, Static, mutual_information_ranking
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
 from askwise.errors import InvalidInput
-from askwise.metrics import expected_calibration_error
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
-from askwise.predict.base import check_labels
+from askwise.predict.base import check_labels, class_positions
 from askwise.predict.wrapped import fitted_classifier
-from askwise.prices import AFFORDABLE_WITHIN, as_prices, check_budget
+from askwise.prices import as_prices, check_budget
 from askwise.progress import track
 from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty, summarize
@@ -51,7 +51,8 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         ``{feature name: [columns]}``: columns that are bought together. Others are features of their own.
     adaptation
         How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
-        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), or a `SubsetPredictor`.
+        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), or a
+        `SubsetPredictor`.
     epistemic
         None or ``"auto"``: no ensemble members, so the epistemic numbers are NaN.
     policy
@@ -226,19 +227,14 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
         """
         truth = self._encode(X)
-        y = np.asarray(y)
         if len(y) != len(truth) or len(y) == 0:
             raise InvalidInput(
-                f"evaluate needs as many labels as rows, and at least one; got {len(y)} and {len(truth)}."
+                f"evaluate needs one label per row, at least one; got {len(y)} for {len(truth)} rows."
             )
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InvalidInput(
-                f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {self.classes_.tolist()}."
-            )
+        labels = class_positions(self.classes_, np.asarray(y))
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self._ends(truth, budgets)
-        return pd.DataFrame([{"budget": b, **self._measures(y, *end)} for b, end in zip(budgets, ends, strict=True)])
+        return pd.DataFrame([{"budget": b, **measures(labels, *end)} for b, end in zip(budgets, ends, strict=True)])
 
     def start(self, known: Mapping[str, Any] | None = None, budget: float | None = None) -> Session:
         """One case, by feature name; `known` (feature -> value) is had already and not charged."""
@@ -248,10 +244,8 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` takes by itself."""
-        paid = self.costs_[self.costs_ > 0]
-        if self.prices_.uniform and len(paid):
-            return [float(paid[0] * k) for k in range(1, min(10, len(paid)) + 1)]
-        return [round(self.prices_.total() * percent / 100, 10) for percent in range(5, 55, 5)]
+        check_is_fitted(self, "policy_")
+        return default_budgets(self.prices_)
 
     def _check_options(self) -> None:
         for name, value, known, family in (
@@ -259,12 +253,9 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             ("policy", self.policy, POLICIES, Policy),
             ("epistemic", self.epistemic, EPISTEMICS, ()),
         ):
-            if (
-                not isinstance(value, family)
-                and not (value is None or isinstance(value, str))
-                or (not isinstance(value, family) and value not in known)
-            ):
-                extra = f" or a {family.__name__}" if family else ""
+            named = value is None or isinstance(value, str)
+            if not isinstance(value, family) and not (named and value in known):
+                extra = f" or a {family.__name__}" if isinstance(family, type) else ""
                 raise InvalidInput(f"{name} must be one of {known}{extra} in this version; got {value!r}.")
         if not isinstance(self.risk_weight, int | float) or not np.isfinite(self.risk_weight):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
@@ -327,30 +318,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         """(proba, spent, features bought) of each row under each budget."""
         if self.prices_.uniform and not self.policy_.reads_budget:
             run = self._episode(truth, max(budgets, default=0.0), self.progress)
-            return [_cut(run, budget) for budget in budgets]
+            return [state_within(run, budget) for budget in budgets]
         jobs = (delayed(self._episode)(truth, budget, False) for budget in budgets)
         runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        return [_cut(run, np.inf) for run in track(runs, "budgets", len(budgets), self.progress)]
-
-    def _measures(self, y: np.ndarray, proba: np.ndarray, spent: np.ndarray, bought: np.ndarray) -> dict[str, float]:
-        predicted = self.classes_[proba.argmax(axis=1)]
-        truth = np.array([np.flatnonzero(self.classes_ == label)[0] for label in y])
-        return {
-            "accuracy": float(accuracy_score(y, predicted)),
-            "balanced_accuracy": float(
-                recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)
-            ),
-            "log_loss": float(log_loss(truth, proba, labels=np.arange(len(self.classes_)))),
-            "ece": float(expected_calibration_error(truth, proba)),
-            "spent": float(spent.mean()),
-            "features": float(bought.mean()),
-        }
-
-
-def _cut(run: Trajectory, budget: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(proba, spent, features bought) of each row at the last step within `budget`."""
-    spent = np.column_stack([np.zeros(len(run.order)), run.costs.cumsum(axis=1)])
-    last = (spent <= budget + AFFORDABLE_WITHIN).sum(axis=1) - 1
-    rows = np.arange(len(last))
-    bought = np.column_stack([np.zeros(len(run.order)), (run.order >= 0).cumsum(axis=1)])
-    return run.proba[rows, last], spent[rows, last], bought[rows, last]
+        return [state_within(run, np.inf) for run in track(runs, "budgets", len(budgets), self.progress)]

@@ -95,7 +95,7 @@ class Acquisition:
         return choice, scores
 
     def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Buy ``features[r]`` (-1 = nothing) and take its cells from ``cells`` (n, D); returns the prices paid, (n,)."""
+        """Buy ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(len(features))
         paid[rows] = self.prices.now(self.mask)[rows, features[rows]]

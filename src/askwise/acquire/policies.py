@@ -70,7 +70,7 @@ class Random(Policy):
 def mutual_information_ranking(
     values: np.ndarray, y: np.ndarray, schema: Schema, random_state: Any = None
 ) -> np.ndarray:
-    """(M,) mutual information of each feature with the label, over the rows that have it; a group's best column counts."""
+    """(M,) mutual information with the label, over the rows that have the feature; a group: its best column."""
     rng = check_random_state(random_state)
     relevance = np.zeros(values.shape[1])
     for j, is_category in enumerate(schema.is_category):

@@ -70,7 +70,7 @@ class Session:
     @property
     def known(self) -> dict[str, Any]:
         """What is known of the case, by feature."""
-        had = np.flatnonzero(self._state.mask[0])
+        had = np.flatnonzero(self._state.mask[0]).tolist()
         return {self._schema.features[i]: self._schema.show_feature(i, self._state.values[0]) for i in had}
 
     def suggest(self) -> Suggestion | None:
@@ -89,15 +89,15 @@ class Session:
         return Suggestion(self._schema.features[best], float(now[best]), float(scores[0, best]), ranking)
 
     def answer(self, feature: str, value: Any) -> None:
-        """The value of a feature came in: a scalar, or a dict of columns for a group. It is charged at its price now."""
+        """A value came in: a scalar, or a dict of columns for a group. The feature is charged at its price now."""
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
         price = float(self._state.prices.now(self._state.mask)[0, i])
         if price > self._state.left[0] + AFFORDABLE_WITHIN:
             raise InvalidInput(
-                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. What is known without paying is given "
-                "to start(known=...)."
+                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. What is known "
+                "without paying is given to start(known=...)."
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.members[i]] = self._schema.encode_feature(i, value)

@@ -44,17 +44,10 @@ class SubsetPredictor(BaseEstimator):
         self.estimator_ = fitted_classifier(self.estimator, X, y)
         self.model_ = FrozenModel(self.estimator_, self.schema_)
         self.classes_ = self.model_.classes
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise InvalidInput(
-                f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {self.classes_.tolist()}."
-            )
+        labels = class_positions(self.classes_, y)
         values = self.schema_.encode(X)
         self.takes_missing_ = self.model_.takes_missing(values)
-        self._fit(
-            values,
-            np.searchsorted(self.classes_, y) if _sorted(self.classes_) else _positions(self.classes_, y),
-        )
+        self._fit(values, labels)
         return self
 
     def predict_proba(self, X: Any, mask: Any = None) -> np.ndarray:
@@ -114,10 +107,12 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
     return np.asarray(labels)
 
 
-def _sorted(classes: np.ndarray) -> bool:
-    return bool(np.all(classes[:-1] < classes[1:]))
-
-
-def _positions(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+def class_positions(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(n,) position of each label in `classes`, whatever their order; a label that is not there is refused."""
     position = {label: c for c, label in enumerate(classes.tolist())}
+    unknown = [label for label in y.tolist() if label not in position]
+    if unknown:
+        raise InvalidInput(
+            f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {classes.tolist()}."
+        )
     return np.array([position[label] for label in y.tolist()], dtype=int)

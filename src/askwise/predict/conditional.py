@@ -87,4 +87,4 @@ class ConditionalPredictor(SubsetPredictor):
         return Completions(index, weights, proba)
 
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self._by_rows(mask.all(axis=1), values, mask, lambda v, m: self.completions(v, m).mean())
+        return self._by_rows(np.all(mask, axis=1), values, mask, lambda v, m: self.completions(v, m).mean())

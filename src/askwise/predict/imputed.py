@@ -51,7 +51,7 @@ class ImputedPredictor(SubsetPredictor):
             self.fill_ = typical[None]
 
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self._by_rows(mask.all(axis=1), values, mask, self._average)
+        return self._by_rows(np.all(mask, axis=1), values, mask, self._average)
 
     def _average(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         total = np.zeros((len(values), len(self.classes_)))

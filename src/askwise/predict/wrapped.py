@@ -84,10 +84,10 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
             f"estimator must be an object, not the class {estimator.__name__}; write {estimator.__name__}()."
         )
     if _is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
-        estimator = wrap(estimator, np.unique(y))
+        estimator = wrap(estimator, np.unique(y).tolist())
     if is_regressor(estimator):
         raise InvalidInput(
-            f"estimator must be a classifier; {type(estimator).__name__} is a regressor, and regression is not supported."
+            f"estimator must be a classifier; {type(estimator).__name__} is a regressor (not supported)."
         )
     if not hasattr(estimator, "fit") and not hasattr(estimator, "predict_proba"):
         raise InvalidInput(
@@ -140,7 +140,7 @@ class FrozenModel:
             rows[np.arange(n_columns), np.arange(n_columns)] = np.nan
         try:
             self(rows)
-        except Exception:  # noqa: BLE001 - whatever a foreign model raises, it means no
+        except Exception:  # whatever a foreign model raises, it means no
             return np.zeros(n_columns, dtype=bool)
         return tried
 
@@ -151,7 +151,7 @@ class FrozenModel:
         if proba.shape != expected:
             raise InvalidInput(
                 f"The wrapped model {name} must return probabilities of shape {expected} (rows, classes "
-                f"{self.classes.tolist()}); got {proba.shape}. For a callable or module, give its classes with askwise.wrap."
+                f"{self.classes.tolist()}); got {proba.shape}. Give a callable's classes with askwise.wrap."
             )
         proba = proba.astype(float)
         sums = proba.sum(axis=1)
@@ -176,8 +176,8 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> 
         if not complete.any():
             raise
     warnings.warn(
-        f"{type(estimator).__name__} does not take missing cells and was fitted on the {complete.sum()} of {len(y)} rows "
-        "that are complete. A Pipeline that begins with an imputer uses them all.",
+        f"{type(estimator).__name__} does not take missing cells and was fitted on the {complete.sum()} of {len(y)} "
+        "rows that are complete. A Pipeline that begins with an imputer uses them all.",
         stacklevel=2,
     )
     weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
