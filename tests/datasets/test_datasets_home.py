@@ -39,7 +39,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     pages = Site()
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             pages.asked.append(self.path)
             content = pages.files.get(self.path)
             if content is None:
@@ -53,7 +53,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         def log_message(self, *args: object) -> None: ...
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     monkeypatch.setattr(home, "UCI", f"http://127.0.0.1:{server.server_port}/")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -67,6 +67,16 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("ASKWISE_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def real_home() -> Path:
+    """The data home with the real files; to be asked for before `empty_home`, which names another one."""
+    folder = data_home()
+    needed = (sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS, sources.DIABETES)
+    if not all((folder / file.path).exists() for file in needed):
+        pytest.skip(f"the real files are not in {folder}")
     return folder
 
 
@@ -150,7 +160,7 @@ def test_damaged_file_in_the_home_is_refused(empty_home):
     assert "Delete it" in str(caught.value)
 
 
-def test_damaged_copy_of_a_real_file_is_refused(empty_home, monkeypatch, real_home):
+def test_damaged_copy_of_a_real_file_is_refused(real_home, empty_home):
     for file in (sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS):
         (empty_home / file.path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(real_home / file.path, empty_home / file.path)
@@ -170,17 +180,7 @@ def test_unwritable_home_is_said(site, tmp_path, monkeypatch):
         fetch(FILE)
 
 
-@pytest.fixture
-def real_home() -> Path:
-    """The data home with the real files, as it was before a test named another one."""
-    folder = REAL_HOME
-    needed = (sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS, sources.DIABETES)
-    if not all((folder / file.path).exists() for file in needed):
-        pytest.skip(f"the real files are not in {folder}")
-    return folder
-
-
-def test_zip_of_the_source_is_kept_as_gzip(site, empty_home, real_home):
+def test_zip_of_the_source_is_kept_as_gzip(real_home, empty_home, site):
     csv = gzip.decompress((real_home / sources.DIABETES.path).read_bytes())
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
@@ -199,7 +199,7 @@ def test_home_is_named_by_the_environment(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="the cache folder of Unix")
 def test_home_is_in_the_cache_folder_by_default(monkeypatch, tmp_path):
-    monkeypatch.delenv("ASKWISE_DATA")
+    monkeypatch.delenv("ASKWISE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert data_home() == tmp_path / "askwise"
     monkeypatch.delenv("XDG_CACHE_HOME")

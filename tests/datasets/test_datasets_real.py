@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.datasets import Dataset, load, names
-from askwise.datasets import sources
+from askwise.datasets import Dataset, load, names, sources
 from askwise.datasets.home import DataFile, data_home
+from askwise.datasets.tables import table_digest
 from askwise.errors import AskwiseError, InvalidInput
 
 FILES_OF = {
@@ -35,6 +36,10 @@ def load_or_skip(name: str, **options: object) -> Dataset:
         pytest.skip(f"no data for {name}: {error}")
 
 
+def holds_strings(column: pd.Series) -> bool:
+    return all(isinstance(cell, str) for cell in column)
+
+
 def prices_now(data: Dataset, *acquired: str) -> dict[str, float]:
     """Price of each feature once the features `acquired` are had."""
     assert data.prices is not None
@@ -55,7 +60,10 @@ def prices_now(data: Dataset, *acquired: str) -> dict[str, float]:
         (
             "yeast",
             (1484, 8),
-            dict(CYT=463, NUC=429, MIT=244, ME3=163, ME2=51, ME1=44, EXC=35, VAC=30, POX=20, ERL=5),
+            {
+                **{"CYT": 463, "NUC": 429, "MIT": 244, "ME3": 163, "ME2": 51},
+                **{"ME1": 44, "EXC": 35, "VAC": 30, "POX": 20, "ERL": 5},
+            },
             0,
         ),
     ],
@@ -83,7 +91,7 @@ def test_breast_cancer_groups_cover_every_column_once():
     assert data.groups is not None
     assert len(data.groups) == 10
     assert data.groups["concave points"] == ["mean concave points", "concave points error", "worst concave points"]
-    assert sorted(sum(data.groups.values(), [])) == sorted(data.X.columns)
+    assert sorted(chain.from_iterable(data.groups.values())) == sorted(data.X.columns)
 
 
 @pytest.mark.parametrize("name", ["heart", "hepatitis", "bupa", "yeast", "wine", "breast_cancer", "digits"])
@@ -100,7 +108,7 @@ def test_cirrhosis_has_strings_and_floats_and_no_leak():
     X = load_or_skip("cirrhosis").X
     text = ["Drug", "Sex", "Ascites", "Hepatomegaly", "Spiders", "Edema"]
     assert not {"ID", "N_Days", "Status"} & set(X.columns)
-    assert all(X[name].dropna().map(type).eq(str).all() for name in text)
+    assert all(holds_strings(X[name].dropna()) for name in text)
     assert set(X.drop(columns=text).dtypes.astype(str)) == {"float64"}
     assert X.notna().all(axis=1).sum() == 276
 
@@ -113,24 +121,25 @@ def test_diabetes(target, positive):
     assert data.y.sum() == positive
     assert data.row_groups is not None
     assert len(np.unique(data.row_groups)) == 71_518
-    assert "None" in set(X["max_glu_serum"]) and not X["A1Cresult"].isna().any()
+    assert "None" in set(X["max_glu_serum"])
+    assert not X["A1Cresult"].isna().any()
     assert X["weight"].isna().mean() > 0.96
-    assert X["admission_type_id"].map(type).eq(str).all()
+    assert holds_strings(X["admission_type_id"])
     assert X["num_medications"].dtype == float
     assert X.notna().all(axis=1).sum() == 1043
 
 
-def test_diabetes_is_read_and_verified_quickly():
-    load_or_skip("diabetes130")
+def test_the_largest_table_is_verified_quickly():
+    X = load_or_skip("diabetes130").X
     start = time.process_time()
-    load("diabetes130")
-    assert time.process_time() - start < 8, "reading takes about 1.3 s on an ordinary machine"
+    table_digest(X)
+    assert time.process_time() - start < 2
 
 
 def test_heart_prices_and_discounts():
     data = load_or_skip("heart")
     alone = prices_now(data)
-    assert alone["chol"] == 7.27 and alone["thal"] == 102.90 and alone["ca"] == 100.90 and alone["age"] == 1.00
+    assert [alone[name] for name in ("age", "chol", "thal", "ca")] == [1.00, 7.27, 102.90, 100.90]
     assert prices_now(data, "chol")["fbs"] == 3.10
     assert prices_now(data, "fbs")["chol"] == 5.17
     assert prices_now(data, "thalach")["thal"] == 1.00

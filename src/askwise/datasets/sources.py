@@ -65,7 +65,7 @@ def _read_diabetes(content: bytes) -> pd.DataFrame:
 
 
 def _pack_diabetes(content: bytes) -> bytes:
-    return gzip.compress(unpacked(content, _DIABETES_CSV), mtime=0)
+    return gzip.compress(unpacked(content, _DIABETES_CSV), compresslevel=6, mtime=0)
 
 
 HEART = DataFile(

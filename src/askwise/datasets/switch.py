@@ -197,6 +197,6 @@ def _switch_codes(column: pd.Series, n_settings: int) -> np.ndarray:
     if len(unknown):
         raise InvalidInput(
             f"exact_proba: the switch must be a whole number from 0 to {n_settings - 1}, or a letter 'a' to "
-            f"{string.ascii_lowercase[n_settings - 1]!r}; got {unknown.iloc[0]!r}."
+            f"{string.ascii_lowercase[n_settings - 1]!r}; got {unknown.tolist()[0]!r}."
         )
     return codes.to_numpy()
