@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,27 +10,38 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
+from askwise.acquire.dqn import DQN
 from askwise.acquire.evaluation import default_budgets, measures, state_within
-from askwise.acquire.policies import Greedy, Policy, Random, Static, mutual_information_ranking
+from askwise.acquire.policies import Greedy, Policy, Problem, Random, Static
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
+from askwise.epistemic import (
+    AuxiliaryEnsemble,
+    EpistemicEstimator,
+    FeatureDistance,
+    MCDropout,
+    assess,
+    suitable_epistemic,
+)
 from askwise.errors import InvalidInput
-from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
+from askwise.predict import ConditionalPredictor, ImputedPredictor, ReparametrizedPredictor, SubsetPredictor
 from askwise.predict.base import check_labels, class_positions
-from askwise.predict.wrapped import fitted_classifier
+from askwise.predict.wrapped import BlackBox, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.progress import track
 from askwise.subsets import check_mask
-from askwise.uncertainty import Uncertainty, summarize
-from askwise.value import NeighbourValue
+from askwise.uncertainty import Uncertainty
+from askwise.value import Rehearsal
 
-ADAPTATIONS = ("auto", "conditional", "mean")
-POLICIES = ("auto", "greedy", "static", "random")
-EPISTEMICS = ("auto", None)
+ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank")
+EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
+POLICIES = ("auto", "greedy", "rl", "static", "random")
+N_FOLDS = 3
 
 
 class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
@@ -51,16 +62,18 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         ``{feature name: [columns]}``: columns that are bought together. Others are features of their own.
     adaptation
         How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
-        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), or a
-        `SubsetPredictor`.
+        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrised from
+        there with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; or a `SubsetPredictor`.
     epistemic
-        None or ``"auto"``: no ensemble members, so the epistemic numbers are NaN.
+        Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
+        modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
+        numbers are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain per cost; what ``"auto"`` takes), ``"static"`` (one order by mutual information),
-        ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain per cost; what ``"auto"`` takes), ``"rl"`` (a Q-network; needs torch), ``"static"``
+        (one order by mutual information), ``"random"``, or a `Policy`.
     risk_weight
-        The paper's lambda, the weight of epistemic uncertainty in the value of a feature. Without ensemble members
-        there is nothing to weigh.
+        The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
+        fitting for the greedy policy.
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
     random_state, n_jobs, progress
@@ -74,6 +87,8 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
     costs_ : (M,) prices
     estimator_ : the fitted classifier
     predictor_ : the `SubsetPredictor` in use
+    epistemic_ : the `EpistemicEstimator` in use, or None
+    adaptation_report_ : held-out log loss before and after by subset size, where the adaptation is trained
     policy_ : the `Policy` in use
 
     Examples
@@ -137,15 +152,18 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         X = self._table(X, reset=True)
         y = check_labels(X, y)
         rng = check_random_state(self.random_state)
-        seeds = {name: int(rng.randint(2**31 - 1)) for name in ("predictor", "value", "policy")}
+        seeds = {name: int(rng.randint(2**31 - 1)) for name in ("predictor", "epistemic", "policy", "folds")}
         self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
-        self.predictor_ = self._make_predictor(seeds["predictor"]).fit(X, y)
+        self.predictor_ = self._make_predictor(self.estimator_, seeds["predictor"]).fit(X, y)
         self.classes_ = self.predictor_.classes_
         self.schema_ = self.predictor_.schema_.grouped(self.groups)
         self.features_ = self.schema_.features
         self.prices_ = as_prices(self.costs).resolve(self.features_)
         self.costs_ = self.prices_.costs
+        self.epistemic_ = self._make_epistemic(self.predictor_, X, y, seeds["epistemic"])
         self.policy_ = self._make_policy(X, y, seeds)
+        if hasattr(self.predictor_, "adaptation_report_"):
+            self.adaptation_report_ = self.predictor_.adaptation_report_
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -165,12 +183,13 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
 
     def uncertainty(self, X: Any) -> Uncertainty:
         """How far to trust `predict_proba`: total, aleatoric, mutual_information, epistemic and more, (n,) each."""
-        return summarize(self.predict_proba(X))
+        values = self._encode(X)
+        return assess(self.predictor_, self.epistemic_, values, ~np.isnan(values))[1]
 
     def scores(self, X: Any) -> np.ndarray:
         """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
         state = self._state(self._encode(X), None, None)
-        return np.where(state.mask, -np.inf, checked_scores(self.policy_, state.values, state.mask, state.left))
+        return np.where(state.mask, -np.inf, checked_scores(self._policy(), state.values, state.mask, state.left))
 
     def suggest(self, X: Any, budget: Any = None, available: Any = None) -> np.ndarray:
         """Index of the next feature for rows with NaN for what is not known, (n,); -1 = stop.
@@ -183,7 +202,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             (n, M) or (M,) bool: features that can be had.
         """
         state = self._state(self._encode(X), budget, available)
-        return state.choose(self.policy_, state.buyable(self.predictor_))[0]
+        return state.choose(self._policy(), state.buyable(self.predictor_))[0]
 
     def acquire(
         self,
@@ -219,7 +238,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         allowed = there if available is None else there & check_mask(available, shape, "available")
         values = np.where(self.schema_.expand(had), truth, np.nan)
         state = self._state(values, budget, allowed)
-        return run_episodes(state, truth, self.policy_, self.predictor_, stop, self.progress)
+        return run_episodes(state, truth, self._policy(), self.predictor_, self.epistemic_, stop, self.progress)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, balanced accuracy, log loss, calibration error and money spent, one row per budget.
@@ -228,9 +247,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         """
         truth = self._encode(X)
         if len(y) != len(truth) or len(y) == 0:
-            raise InvalidInput(
-                f"evaluate needs one label per row, at least one; got {len(y)} for {len(truth)} rows."
-            )
+            raise InvalidInput(f"evaluate needs one label per row, at least one; got {len(y)} for {len(truth)} rows.")
         labels = class_positions(self.classes_, np.asarray(y))
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self._ends(truth, budgets)
@@ -240,7 +257,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         """One case, by feature name; `known` (feature -> value) is had already and not charged."""
         check_is_fitted(self, "policy_")
         budget = self.budget if budget is None else budget
-        return Session(self.schema_, self.prices_, self.policy_, self.predictor_, known, budget)
+        return Session(self.schema_, self.prices_, self._policy(), self.predictor_, self.epistemic_, known, budget)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` takes by itself."""
@@ -251,36 +268,84 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         for name, value, known, family in (
             ("adaptation", self.adaptation, ADAPTATIONS, SubsetPredictor),
             ("policy", self.policy, POLICIES, Policy),
-            ("epistemic", self.epistemic, EPISTEMICS, ()),
+            ("epistemic", self.epistemic, EPISTEMICS, EpistemicEstimator),
         ):
             named = value is None or isinstance(value, str)
             if not isinstance(value, family) and not (named and value in known):
-                extra = f" or a {family.__name__}" if isinstance(family, type) else ""
-                raise InvalidInput(f"{name} must be one of {known}{extra} in this version; got {value!r}.")
+                raise InvalidInput(
+                    f"{name} must be one of {known} or a {family.__name__} in this version; got {value!r}."
+                )
         if not isinstance(self.risk_weight, int | float) or not np.isfinite(self.risk_weight):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
         check_budget(self.budget, 1)
 
-    def _make_predictor(self, seed: int) -> SubsetPredictor:
+    def _make_predictor(self, estimator: Any, seed: int) -> SubsetPredictor:
         if isinstance(self.adaptation, SubsetPredictor):
-            predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=self.estimator_)
+            predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=estimator)
             return predictor
         if self.adaptation == "mean":
-            return ImputedPredictor(self.estimator_, "mean")
-        return ConditionalPredictor(self.estimator_, random_state=seed)
+            return ImputedPredictor(estimator, "mean")
+        if self.adaptation in ("auto", "conditional"):
+            return ConditionalPredictor(estimator, random_state=seed)
+        return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)
+
+    def _make_epistemic(
+        self, predictor: SubsetPredictor, X: Any, y: np.ndarray, seed: int
+    ) -> EpistemicEstimator | None:
+        if self.epistemic is None:
+            return None
+        if isinstance(self.epistemic, EpistemicEstimator):
+            return clone(self.epistemic).fit(predictor, X, y)
+        kinds: dict[str, Callable[[], EpistemicEstimator]] = {
+            "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs),
+            "dropout": lambda: MCDropout(random_state=seed),
+            "distance": lambda: FeatureDistance(random_state=seed),
+        }
+        kind = suitable_epistemic(predictor, y) if self.epistemic == "auto" else self.epistemic
+        return kinds[kind]().fit(predictor, X, y)
 
     def _make_policy(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Policy:
-        if isinstance(self.policy, Policy):
-            return self.policy
-        if self.policy == "random":
-            return Random(seeds["policy"])
-        if self.policy == "static":
-            relevance = mutual_information_ranking(self.schema_.encode(X), y, self.schema_, seeds["policy"])
-            return Static(relevance, self.prices_)
-        completing = self.predictor_
-        if not isinstance(completing, ConditionalPredictor):
-            completing = ConditionalPredictor(self.estimator_, random_state=seeds["predictor"]).fit(X, y)
-        return Greedy(NeighbourValue(completing, self.schema_, seeds["value"]), self.prices_)
+        named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
+        policy = self.policy if isinstance(self.policy, Policy) else named[self.policy]()
+        problem = Problem(
+            values=self.predictor_.training_values_,
+            y=class_positions(self.classes_, y),
+            schema=self.schema_,
+            prices=self.prices_,
+            predictor=self.predictor_,
+            epistemic=self.epistemic_,
+            risk_weight=self.risk_weight,
+            rehearsal=lambda: self._rehearse(X, y, seeds),
+            random_state=seeds["policy"],
+            progress=self.progress,
+        )
+        return policy.fit(problem)
+
+    def _rehearse(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Rehearsal:
+        """Training rows as if new: left out of their own completions, and of the model where it was fitted here."""
+        values, labels = self.predictor_.training_values_, class_positions(self.classes_, y)
+        if (
+            self.estimator_ is self.estimator
+            or isinstance(self.estimator_, BlackBox)
+            or np.bincount(labels).min() < N_FOLDS
+        ):
+            return Rehearsal(values, labels, self.schema_, [self.predictor_], [self.epistemic_])
+        fold = np.empty(len(y), dtype=int)
+        predictors, epistemics = [], []
+        splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seeds["folds"])
+        for k, (rest, held) in enumerate(splitter.split(values, labels)):
+            fold[held] = k
+            X_rest, y_rest = (X.iloc[rest] if isinstance(X, pd.DataFrame) else X[rest]), y[rest]
+            model = fitted_classifier(self.estimator, X_rest, y_rest)
+            predictors.append(self._make_predictor(model, seeds["predictor"]).fit(X_rest, y_rest))
+            epistemics.append(self._make_epistemic(predictors[-1], X_rest, y_rest, seeds["epistemic"]))
+        return Rehearsal(values, labels, self.schema_, predictors, epistemics, fold)
+
+    def _policy(self) -> Policy:
+        """The policy with the risk weight of now."""
+        if isinstance(self.policy_, Greedy) and not isinstance(self.policy, Policy):
+            self.policy_.risk_weight = self.risk_weight
+        return self.policy_
 
     def _table(self, X: Any, reset: bool) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
@@ -312,7 +377,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
 
     def _episode(self, truth: np.ndarray, budget: float, progress: bool | str) -> Trajectory:
         state = self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
-        return run_episodes(state, truth, self.policy_, self.predictor_, None, progress)
+        return run_episodes(state, truth, self._policy(), self.predictor_, None, None, progress)
 
     def _ends(self, truth: np.ndarray, budgets: Sequence[float]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """(proba, spent, features bought) of each row under each budget."""

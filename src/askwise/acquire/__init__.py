@@ -1,11 +1,13 @@
 """Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, run_episodes
+from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
 
 __all__ = [
+    "DQN",
     "Acquisition",
     "Confidence",
     "Greedy",

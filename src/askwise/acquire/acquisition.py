@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices
 from askwise.progress import track
 from askwise.schema import Schema
 from askwise.subsets import extended
-from askwise.uncertainty import Uncertainty, summarize
+from askwise.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from askwise.acquire.policies import Policy
@@ -200,12 +201,14 @@ def steps(
     truth: np.ndarray,
     policy: Policy,
     predictor: SubsetPredictor,
+    epistemic: EpistemicEstimator | None = None,
     stop: Stopping | None = None,
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Buy until no row can or wants to; yields (features, prices paid, proba) of each step, first (-1, 0, proba)."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
+    """Buy until no row can or wants to; yields (features, prices paid, proba, uncertainties), first as it was."""
     n = len(state.mask)
-    proba = predictor.predict_proba(state.values, state.column_mask)
-    yield np.full(n, -1), np.zeros(n), proba
+    proba, found = assess(predictor, epistemic, state.values, state.column_mask)
+    uncertainty = found.as_dict()
+    yield np.full(n, -1), np.zeros(n), proba, uncertainty
     done = np.zeros(n, dtype=bool)
     while True:
         if stop is not None:
@@ -218,10 +221,10 @@ def steps(
         if done.all():
             return
         paid = state.receive(choice, truth)
-        changed = ~done
-        proba = proba.copy()
-        proba[changed] = predictor.predict_proba(state.values[changed], state.column_mask[changed])
-        yield choice, paid, proba
+        new_proba, found = assess(predictor, epistemic, state.values[~done], state.column_mask[~done])
+        proba = _replaced(proba, ~done, new_proba)
+        uncertainty = {name: _replaced(uncertainty[name], ~done, new) for name, new in found.as_dict().items()}
+        yield choice, paid, proba, uncertainty
 
 
 def run_episodes(
@@ -229,6 +232,7 @@ def run_episodes(
     truth: np.ndarray,
     policy: Policy,
     predictor: SubsetPredictor,
+    epistemic: EpistemicEstimator | None = None,
     stop: Stopping | None = None,
     progress: bool | str = False,
 ) -> Trajectory:
@@ -237,22 +241,22 @@ def run_episodes(
     `truth` (n, D) holds the cells that a purchase reveals; the policy sees only what is in `state`.
     """
     start = state.mask.copy()
-    buying = track(
-        steps(state, truth, policy, predictor, stop),
-        "acquiring",
-        int((~start).sum(axis=1).max(initial=0)),
-        progress,
-    )
-    chosen, paid, probas = zip(*buying, strict=True)
-    proba = np.stack(probas, axis=1)
-    n, columns, n_classes = proba.shape
-    flat = summarize(proba.reshape(-1, n_classes))
+    most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
+    buying = track(steps(state, truth, policy, predictor, epistemic, stop), "acquiring", most_steps, progress)
+    chosen, paid, probas, uncertainties = zip(*buying, strict=True)
+    names = uncertainties[0]
     return Trajectory(
         order=np.stack(chosen, axis=1)[:, 1:],
         costs=np.stack(paid, axis=1)[:, 1:],
-        proba=proba,
-        uncertainty=Uncertainty(**{name: values.reshape(n, columns) for name, values in flat.as_dict().items()}),
+        proba=np.stack(probas, axis=1),
+        uncertainty=Uncertainty(**{name: np.stack([step[name] for step in uncertainties], axis=1) for name in names}),
         start=start,
         features=list(state.schema.features),
         classes=predictor.classes_,
     )
+
+
+def _replaced(old: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    out = old.copy()
+    out[rows] = new
+    return out

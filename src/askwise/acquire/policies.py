@@ -2,25 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.utils import check_random_state
 
+from askwise.epistemic import EpistemicEstimator
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices
 from askwise.schema import Schema
-from askwise.value import NeighbourValue, per_cost
+from askwise.value import NeighbourValue, Rehearsal, ValueEstimator, per_cost
+
+
+class Value(Protocol):
+    """What a feature is worth: expected reductions of u and of e, (n, M) each."""
+
+    def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a policy may learn from: the training rows, the prices, and all that is fitted around the wrapped model."""
+
+    values: np.ndarray  # (N, D) encoded
+    y: np.ndarray  # (N,) class positions
+    schema: Schema
+    prices: Prices
+    predictor: SubsetPredictor
+    epistemic: EpistemicEstimator | None
+    risk_weight: float
+    rehearsal: Callable[[], Rehearsal]
+    random_state: int
+    progress: bool | str
 
 
 class Policy:
-    """Scores the features of each row; subclasses write `scores`, and bind prices when they are made.
+    """Scores the features of each row; subclasses write `scores`.
 
     A policy sees what is known of a row and nothing else: no label, no hidden cell, no other row. When to stop is
     not its business. One that reads `left` beyond skipping what nobody can afford sets `reads_budget`.
     """
 
     reads_budget = False
+
+    def fit(self, problem: Problem) -> Policy:
+        """The policy ready to score; one that was made with all it needs, prices included, is ready as it is."""
+        return self
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         """(n, M), higher is better, -inf = never.
@@ -31,37 +63,77 @@ class Policy:
 
 
 class Greedy(Policy):
-    """The feature with the highest expected gain per cost (Section 3.2 of the paper)."""
+    r"""The feature with the highest expected gain per cost (Section 3.2 of the paper).
 
-    def __init__(self, value: NeighbourValue, prices: Prices) -> None:
+    .. math:: gain_i = E[u(S) - u(S + i)] + \lambda\, E[e(S) - e(S + i)]
+
+    Parameters
+    ----------
+    value
+        ``"neighbours"`` (training-free), ``"network"`` (the paper's estimator; needs torch), or a `Value`.
+    prices, risk_weight
+        Prices and :math:`\lambda`; where they are None, `fit` takes the selector's.
+    """
+
+    def __init__(
+        self, value: str | Value = "neighbours", prices: Prices | None = None, risk_weight: float | None = None
+    ) -> None:
+        if isinstance(value, str) and value not in ("neighbours", "network"):
+            raise InvalidInput(f'Greedy: value must be "neighbours", "network" or a Value; got {value!r}.')
         self.value = value
         self.prices = prices
+        self.risk_weight = risk_weight
+
+    def fit(self, problem: Problem) -> Greedy:
+        value: str | Value = self.value
+        if value == "network":
+            estimator = ValueEstimator(random_state=problem.random_state, progress=problem.progress)
+            value = estimator.fit(problem.rehearsal())
+        elif value == "neighbours":
+            value = NeighbourValue(_completing(problem), problem.schema, problem.epistemic, problem.random_state)
+        weight = problem.risk_weight if self.risk_weight is None else self.risk_weight
+        return Greedy(value, self.prices or problem.prices, weight)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+        assert self.prices is not None
+        assert not isinstance(self.value, str)
         now = self.prices.now(mask)
         scores = np.full(mask.shape, -np.inf)
         buying = (~mask & (now <= left[:, None] + AFFORDABLE_WITHIN)).any(axis=1)
         if buying.any():
-            scores[buying] = per_cost(self.value.gains(X[buying], mask[buying]), now[buying])
-        return scores
+            weight = self.risk_weight or 0.0
+            discrepancy, epistemic = self.value.reductions(X[buying], mask[buying], risk=weight != 0)
+            scores[buying] = per_cost(discrepancy + weight * epistemic, now[buying])
+        return np.where(mask, -np.inf, scores)
 
 
 class Static(Policy):
-    """One ranking for all rows: `relevance` (M,) per cost."""
+    """One ranking for all rows: `relevance` (M,) per cost; by mutual information with the label where it is None."""
 
-    def __init__(self, relevance: np.ndarray, prices: Prices) -> None:
+    def __init__(self, relevance: np.ndarray | None = None, prices: Prices | None = None) -> None:
         self.relevance = relevance
         self.prices = prices
 
+    def fit(self, problem: Problem) -> Static:
+        relevance = self.relevance
+        if relevance is None:
+            relevance = mutual_information_ranking(problem.values, problem.y, problem.schema, problem.random_state)
+        return Static(relevance, self.prices or problem.prices)
+
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+        assert self.relevance is not None
+        assert self.prices is not None
         return np.where(mask, -np.inf, per_cost(self.relevance, self.prices.now(mask)))
 
 
 class Random(Policy):
     """A random order for each row, drawn from the seed and the row's position in the batch."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
+
+    def fit(self, problem: Problem) -> Random:
+        return Random(problem.random_state if self.seed is None else self.seed)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         return np.where(mask, -np.inf, np.random.default_rng(self.seed).random(mask.shape))
@@ -81,3 +153,11 @@ def mutual_information_ranking(
                 values[there, j, None], y[there], discrete_features=bool(is_category), random_state=seed
             )[0]
     return np.array([relevance[members].max() for members in schema.members])
+
+
+def _completing(problem: Problem) -> ConditionalPredictor:
+    """The predictor itself where it completes rows, else one that does around the same model."""
+    if isinstance(problem.predictor, ConditionalPredictor):
+        return problem.predictor
+    predictor = ConditionalPredictor(problem.predictor.estimator_, random_state=problem.random_state)
+    return predictor.fit(problem.schema.decode(problem.values), problem.predictor.classes_[problem.y])

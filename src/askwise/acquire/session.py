@@ -10,11 +10,11 @@ import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
+from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices, check_budget
 from askwise.schema import Schema
-from askwise.uncertainty import Uncertainty, summarize
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,14 @@ class Session:
         prices: Prices,
         policy: Policy,
         predictor: SubsetPredictor,
+        epistemic: EpistemicEstimator | None = None,
         known: Mapping[str, Any] | None = None,
         budget: float | None = None,
     ) -> None:
         self._schema = schema
         self._policy = policy
         self._predictor = predictor
+        self._epistemic = epistemic
         n_features = len(schema.features)
         self._state = Acquisition(
             schema,
@@ -120,15 +122,6 @@ class Session:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
         self._state, self._trace = self._past.pop()
 
-    @property
-    def proba(self) -> np.ndarray:
-        """(C,) class probabilities from what is known."""
-        return self._predictor.predict_proba(self._state.values, self._state.column_mask)[0]
-
-    def uncertainty(self) -> Uncertainty:
-        """How far to trust the prediction; arrays of one."""
-        return summarize(self.proba[None])
-
     def report(self) -> dict[str, Any]:
         """Everything about the case, ready for JSON: NaN is None, an unlimited budget is None."""
         suggestion = self.suggest()
@@ -147,8 +140,8 @@ class Session:
         }
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
-        proba = self.proba
-        uncertainty = summarize(proba[None]).as_dict()
+        found, trust = assess(self._predictor, self._epistemic, self._state.values, self._state.column_mask)
+        proba, uncertainty = found[0], trust.as_dict()
         state = {
             "prediction": _plain(self._predictor.classes_[proba.argmax()]),
             "probabilities": {str(label): float(p) for label, p in zip(self._predictor.classes_, proba, strict=True)},

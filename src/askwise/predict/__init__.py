@@ -4,6 +4,14 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
+from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.wrapped import wrap
 
-__all__ = ["ConditionalPredictor", "ImputedPredictor", "LocalPredictor", "SubsetPredictor", "wrap"]
+__all__ = [
+    "ConditionalPredictor",
+    "ImputedPredictor",
+    "LocalPredictor",
+    "ReparametrizedPredictor",
+    "SubsetPredictor",
+    "wrap",
+]

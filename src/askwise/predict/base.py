@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +35,9 @@ class SubsetPredictor(BaseEstimator):
     classes_ : (C,) class labels, in the order of the columns of every `proba`
     """
 
+    averages_the_model = False
+    """Whether the answer is a mean of the model's answers on completed rows, so that many models are asked at once."""
+
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
@@ -47,14 +51,20 @@ class SubsetPredictor(BaseEstimator):
         labels = class_positions(self.classes_, y)
         values = self.schema_.encode(X)
         self.takes_missing_ = self.model_.takes_missing(values)
+        self.training_values_ = values
         self._fit(values, labels)
         return self
 
-    def predict_proba(self, X: Any, mask: Any = None) -> np.ndarray:
-        """p(y | x_S) per row, (n, C); S = the cells that are set in `mask` (n, D) and not NaN."""
+    def predict_proba(self, X: Any, mask: Any = None, *, leave_out: np.ndarray | None = None) -> np.ndarray:
+        """p(y | x_S) per row, (n, C); S = the cells that are set in `mask` (n, D) and not NaN.
+
+        `leave_out` (n,) names the training row that a case is, so that its answer makes no use of that row.
+        """
         check_is_fitted(self, "model_")
         values, observed = hide(self.schema_.encode(X), mask)
-        return self._predict(values, observed) if len(values) else np.empty((0, len(self.classes_)))
+        if not len(values):
+            return np.empty((0, self.model_.n_outputs))
+        return self._predict(values, observed) if leave_out is None else self._predict_new(values, observed, leave_out)
 
     def predict(self, X: Any, mask: Any = None) -> np.ndarray:
         """The most probable class per row."""
@@ -77,11 +87,28 @@ class SubsetPredictor(BaseEstimator):
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
+    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """`_predict` for training rows as if they were new; one that remembers rows leaves them out here."""
+        return self._predict(values, mask)
+
+    def with_model(self, model: Any) -> Self:
+        """The same completions around another model, or around several side by side (`predict.stacked`)."""
+        other = copy.copy(self)
+        other.model_ = model
+        return other
+
+    def training_rows_for_models(self) -> np.ndarray:
+        """Rows of the training table that the wrapped model could be trained on: complete where it must be."""
+        usable = (~np.isnan(self.training_values_) | self.takes_missing_).all(axis=1)
+        return np.flatnonzero(usable)
+
     def _by_rows(self, direct: np.ndarray, values: np.ndarray, mask: np.ndarray, answer: Any) -> np.ndarray:
         """The wrapped model on the rows marked `direct`, `answer(values, mask)` on the others."""
         if direct.all():
             return self.model_(values)
-        proba = np.empty((len(values), len(self.classes_)))
+        if not direct.any():
+            return np.asarray(answer(values, mask))
+        proba = np.empty((len(values), self.model_.n_outputs))
         proba[direct] = self.model_(values[direct])
         proba[~direct] = answer(values[~direct], mask[~direct])
         return proba

@@ -48,6 +48,8 @@ class ConditionalPredictor(SubsetPredictor):
         Seed of that sample.
     """
 
+    averages_the_model = True
+
     def __init__(
         self,
         estimator: Any,
@@ -71,20 +73,27 @@ class ConditionalPredictor(SubsetPredictor):
         # Shuffled, so that neighbours at equal distance are a fair sample even of a sorted table.
         rows = check_random_state(self.random_state).permutation(len(values))[: self.max_rows]
         pool = values[rows]
+        self.pool_position_ = np.full(len(values), -1)
+        self.pool_position_[rows] = np.arange(len(rows))
         self.neighbours_ = Neighbours(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
         self.pool_ = np.where(self.takes_missing_, pool, self.neighbours_.filled(pool))
 
-    def completions(self, values: np.ndarray, mask: np.ndarray) -> Completions:
-        """The wrapped model's answers on the completions of encoded rows."""
-        index, weights = self.neighbours_.find(values, mask)
+    def completions(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> Completions:
+        """The wrapped model's answers on the completions of encoded rows; `leave_out` as in `predict_proba`."""
+        positions = None if leave_out is None else self.pool_position_[leave_out]
+        index, weights = self.neighbours_.find(values, mask, positions)
         n, k = index.shape
-        proba = np.empty((n, k, len(self.classes_)))
+        proba = np.empty((n, k, self.model_.n_outputs))
         step = max(1, CELLS_AT_ONCE // (k * values.shape[1]))
         for start in range(0, n, step):
             part = slice(start, start + step)
             completed = np.where(mask[part, None, :], values[part, None, :], self.pool_[index[part]])
-            proba[part] = self.model_(completed.reshape(-1, values.shape[1])).reshape(-1, k, len(self.classes_))
+            proba[part] = self.model_(completed.reshape(-1, values.shape[1])).reshape(-1, k, self.model_.n_outputs)
         return Completions(index, weights, proba)
 
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return self._by_rows(np.all(mask, axis=1), values, mask, lambda v, m: self.completions(v, m).mean())
+
+    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        complete = np.all(mask, axis=1)
+        return self._by_rows(complete, values, mask, lambda v, m: self.completions(v, m, rows[~complete]).mean())

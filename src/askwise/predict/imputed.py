@@ -30,6 +30,8 @@ class ImputedPredictor(SubsetPredictor):
         Seed of the choice of these rows.
     """
 
+    averages_the_model = True
+
     def __init__(self, estimator: Any, strategy: str = "mean", n_draws: int = 50, random_state: Any = None) -> None:
         super().__init__(estimator)
         self.strategy = strategy
@@ -54,7 +56,7 @@ class ImputedPredictor(SubsetPredictor):
         return self._by_rows(np.all(mask, axis=1), values, mask, self._average)
 
     def _average(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        total = np.zeros((len(values), len(self.classes_)))
+        total = np.zeros((len(values), self.model_.n_outputs))
         for fill in self.fill_:
             total += self.model_(np.where(mask, values, fill))
         return total / len(self.fill_)

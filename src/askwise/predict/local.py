@@ -42,7 +42,7 @@ class LocalPredictor(SubsetPredictor):
                 "not allow. Use ConditionalPredictor or ImputedPredictor."
             )
         self._source = clone(source)
-        self._values, self._y = values, y
+        self._y = y
         self._prior = np.bincount(y, minlength=len(self.classes_)) / len(y)
         self._models: OrderedDict[bytes, Any] = OrderedDict()
 
@@ -74,10 +74,10 @@ class LocalPredictor(SubsetPredictor):
         return self._models[key]
 
     def _trained(self, columns: np.ndarray) -> Any:
-        usable = (~np.isnan(self._values[:, columns]) | self.takes_missing_[columns]).all(axis=1)
+        usable = (~np.isnan(self.training_values_[:, columns]) | self.takes_missing_[columns]).all(axis=1)
         if not len(columns) or len(np.unique(self._y[usable])) < 2:
             return None
-        table = self.schema_.decode(self._values[usable], columns)
+        table = self.schema_.decode(self.training_values_[usable], columns)
         try:
             return clone(self._source).fit(table, self._y[usable])
         except Exception as error:

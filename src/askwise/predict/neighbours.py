@@ -46,14 +46,22 @@ class Neighbours:
                 scores[there, j] = np.interp(values[there, j], *grid)
         return scores
 
-    def find(self, values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pool rows nearest to each case in its observed columns, and their weights: (n, K) each."""
+    def find(
+        self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Pool rows nearest to each case in its observed columns, and their weights: (n, K) each.
+
+        `leave_out` (n,) is a pool row that must not be taken, -1 for none.
+        """
         index = np.empty((len(values), self.n_neighbors), dtype=int)
         weights = np.empty(index.shape)
         step = max(1, CELLS_AT_ONCE // len(self.scores))
         for start in range(0, len(values), step):
             rows = slice(start, start + step)
             squared = self._squared_distances(self.scale(values[rows]), mask[rows])
+            if leave_out is not None:
+                left_out = np.flatnonzero(leave_out[rows] >= 0)
+                squared[left_out, leave_out[rows][left_out]] = np.inf
             nearest = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
             nearest.sort(axis=1)
             found = np.take_along_axis(squared, nearest, axis=1)

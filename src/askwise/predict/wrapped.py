@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class BlackBox(ClassifierMixin, BaseEstimator):
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        if _is_torch_module(self.function):
+        if is_torch_module(self.function):
             return _softmax_of_module(self.function, X)
         return np.asarray(self.function(X))
 
@@ -83,7 +84,7 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
         raise InvalidInput(
             f"estimator must be an object, not the class {estimator.__name__}; write {estimator.__name__}()."
         )
-    if _is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
+    if is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
         estimator = wrap(estimator, np.unique(y).tolist())
     if is_regressor(estimator):
         raise InvalidInput(
@@ -116,6 +117,7 @@ class FrozenModel:
         self.estimator = estimator
         self.schema = schema
         self.classes = np.asarray(estimator.classes_)
+        self.n_outputs = len(self.classes)
         self._framed = _wants_frame(estimator, schema)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
@@ -123,10 +125,14 @@ class FrozenModel:
         if len(values) == 0:
             return np.empty((0, len(self.classes)))
         parts = [
-            self._checked(self.schema.decode(values[start : start + ROWS_PER_CALL], framed=self._framed))
+            self._checked(self.table(values[start : start + ROWS_PER_CALL]))
             for start in range(0, len(values), ROWS_PER_CALL)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def table(self, values: np.ndarray) -> Any:
+        """Encoded rows as the wrapped model takes them."""
+        return self.schema.decode(values, framed=self._framed)
 
     def takes_missing(self, values: np.ndarray) -> np.ndarray:
         """(D,) columns in which the model takes a missing cell, tried on rows of the training table."""
@@ -203,12 +209,13 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and schema.framed and list(names) != labels:
         raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
-    if isinstance(estimator, BlackBox) and not _is_torch_module(estimator.function):
+    if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function):
         return schema.framed
     return schema.framed and (names is not None or bool(schema.is_category.any()) or n_expected is None)
 
 
-def _is_torch_module(thing: Any) -> bool:
+def is_torch_module(thing: Any) -> bool:
+    """Whether `thing` is a `torch.nn.Module`, asked without importing torch."""
     torch = sys.modules.get("torch")  # a module cannot exist before torch is imported
     return torch is not None and isinstance(thing, torch.nn.Module)
 
@@ -217,18 +224,30 @@ def _softmax_of_module(module: Any, X: Any) -> np.ndarray:
     """Class probabilities from the logits of `module`, in evaluation mode, which is put back as it was."""
     import torch
 
-    parameter = next(module.parameters(), torch.zeros(1))
-    rows = torch.as_tensor(np.asarray(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
-    try:
-        with torch.no_grad():
-            logits = module(rows)
-    finally:
-        for part, training in modes.items():
-            part.training = training
+    with evaluating(module), torch.no_grad():
+        logits = module(as_tensor(X, module))
     if logits.ndim != 2:
         raise InvalidInput(
             f"The wrapped module must return logits of shape (rows, classes); got {tuple(logits.shape)}."
         )
     return np.asarray(torch.softmax(logits, dim=1).double().cpu().numpy())
+
+
+def as_tensor(X: Any, module: Any) -> Any:
+    """Rows as a tensor of the type and on the device of the module's own numbers."""
+    import torch
+
+    parameter = next(module.parameters(), torch.zeros(1))
+    return torch.as_tensor(np.asarray(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
+
+
+@contextlib.contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """The module in evaluation mode inside; every part in its own mode again outside."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training

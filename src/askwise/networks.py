@@ -1,0 +1,136 @@
+"""Small networks: trained with torch where it is installed, served from numpy arrays where it is not even imported."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from askwise.errors import AskwiseError
+from askwise.progress import track
+from askwise.schema import Schema
+
+MOST_CATEGORIES = 32
+CLIP = 5.0
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "identity": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0.0),
+    "tanh": np.tanh,
+    "logistic": expit,
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0.0))),
+}
+
+
+def import_torch(what: str, instead: str) -> Any:
+    """The torch module; where it is not installed, an error that names the extra and what works without."""
+    try:
+        import torch
+    except ImportError:
+        raise AskwiseError(
+            f'{what} trains a network and needs torch: pip install "askwise[torch]". Without torch: {instead}.'
+        ) from None
+    return torch
+
+
+class CellCoder:
+    """What a network sees of a partly observed row: scaled numbers, one-hot categories, and the mask itself.
+
+    A hidden cell is 0 (the mean of a scaled number, no category) and its mask entry is 0.
+    """
+
+    def __init__(self, values: np.ndarray, schema: Schema) -> None:
+        self.is_category = schema.is_category
+        self.mean = np.nanmean(values, axis=0)
+        scale = np.nanstd(values, axis=0)
+        self.scale = np.where(scale > 0, scale, 1.0)
+        self.levels = [
+            np.arange(min(len(column.known), MOST_CATEGORIES), dtype=float) if column.is_category else None
+            for column in schema.columns
+        ]
+
+    def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """(n, D) encoded cells and the mask per column -> (n, P)."""
+        seen = np.where(mask, values, np.nan)
+        numbers = np.clip(np.nan_to_num((seen - self.mean) / self.scale), -CLIP, CLIP)
+        parts = [
+            numbers[:, [j]] if levels is None else (seen[:, [j]] == levels).astype(float)
+            for j, levels in enumerate(self.levels)
+        ]
+        return np.hstack([*parts, mask.astype(float)])
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A fully connected network as arrays: ``weights[l]`` (in, out), ``biases[l]`` (out,)."""
+
+    weights: Sequence[np.ndarray]
+    biases: Sequence[np.ndarray]
+    activation: str
+
+    def hidden(self, inputs: np.ndarray) -> np.ndarray:
+        """What the last layer sees, (n, H)."""
+        act = ACTIVATIONS[self.activation]
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            inputs = act(inputs @ weight + bias)
+        return inputs
+
+    def __call__(self, inputs: np.ndarray) -> np.ndarray:
+        return self.hidden(inputs) @ self.weights[-1] + self.biases[-1]
+
+    @classmethod
+    def from_torch(cls, linears: Iterable[Any], activation: str) -> Layers:
+        """The arrays of trained `torch.nn.Linear` layers."""
+        linears = list(linears)
+        return cls(
+            [linear.weight.detach().double().numpy().T.copy() for linear in linears],
+            [linear.bias.detach().double().numpy().copy() for linear in linears],
+            activation,
+        )
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Torch's generator seeded inside, as it was outside; one thread, which small networks are fastest on."""
+    import torch
+
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+def minimise(
+    parameters: Iterable[Any],
+    draw: Callable[[], tuple[Any, ...]],
+    loss: Callable[..., Any],
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    weight_decay: float = 0.0,
+    after_epoch: Callable[[], None] | None = None,
+    description: str = "training",
+    progress: bool | str = False,
+) -> None:
+    """Adam on ``loss(*batch)``, each epoch over shuffled batches of the tensors that `draw` returns for it."""
+    import torch
+
+    optimiser = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
+    for _ in track(range(epochs), description, epochs, progress):
+        tensors = draw()
+        order: Any = torch.randperm(len(tensors[0]))
+        for batch in order.split(batch_size):
+            optimiser.zero_grad()
+            loss(*[tensor[batch] for tensor in tensors]).backward()
+            optimiser.step()
+        if after_epoch is not None:
+            after_epoch()

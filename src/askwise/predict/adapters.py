@@ -1,0 +1,149 @@
+"""R_psi: what a mask changes in a frozen model. Each adapter starts at no change and is trained with torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from askwise.errors import InvalidInput
+from askwise.networks import Layers
+from askwise.predict.final_layer import FinalLayer, linear_layers
+from askwise.predict.wrapped import BlackBox, FrozenModel, as_tensor, evaluating, is_torch_module
+
+
+class Adapter:
+    """A change of the model that depends on the mask alone; `inputs` is what can be computed before training."""
+
+    network: Any
+
+    def inputs(self, completed: np.ndarray) -> np.ndarray:
+        """The frozen part, (n, ...), from completed rows."""
+        raise NotImplementedError
+
+    def build(self, n_columns: int, hidden: int) -> list[Any]:
+        """Make the torch parameters, which change nothing yet, and return them."""
+        raise NotImplementedError
+
+    def logits(self, inputs: Any, mask: Any) -> Any:
+        """Torch logits of the changed model."""
+        raise NotImplementedError
+
+    def freeze(self) -> None:
+        """Keep what serving needs once training is over."""
+
+    def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """(n, C) answers of the changed model."""
+        raise NotImplementedError
+
+
+class ScaleAndShift(Adapter):
+    r"""Scale what the last layer sees and shift its logits: :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
+
+    With `Output` as the layer, :math:`\phi` are log probabilities and :math:`W` the identity, which works for every
+    black box. Served from numpy arrays.
+    """
+
+    def __init__(self, layer: FinalLayer) -> None:
+        self.layer = layer
+
+    def inputs(self, completed: np.ndarray) -> np.ndarray:
+        return self.layer.features(completed)
+
+    def build(self, n_columns: int, hidden: int) -> list[Any]:
+        import torch
+
+        self._weight = torch.as_tensor(self.layer.weight, dtype=torch.float32)
+        self._bias = torch.as_tensor(self.layer.bias, dtype=torch.float32)
+        self.network = mask_network(n_columns, hidden, sum(self.layer.weight.shape))
+        return list(self.network.parameters())
+
+    def logits(self, inputs: Any, mask: Any) -> Any:
+        change = self.network(mask)
+        width = inputs.shape[1]
+        return (inputs * (1 + change[:, :width])) @ self._weight + self._bias + change[:, width:]
+
+    def freeze(self) -> None:
+        self.psi = Layers.from_torch([self.network[0], self.network[2]], "relu")
+        del self.network, self._weight, self._bias
+
+    def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        change = self.psi(mask.astype(float))
+        width = inputs.shape[1]
+        scaled = inputs * (1 + change[:, :width])
+        return np.asarray(softmax(scaled @ self.layer.weight + self.layer.bias + change[:, width:], axis=1))
+
+
+class LowRank(Adapter):
+    r"""Low-rank updates of every linear layer of a torch module: :math:`W_l + B_l\, \mathrm{diag}(g_l(S))\, A_l`.
+
+    The coefficients :math:`g_l` come from the mask; :math:`B_l` starts at zero. The module runs with its own, detached
+    parameters and hooks that add the update, so that nothing in it is touched.
+    """
+
+    def __init__(self, model: FrozenModel, rank: int) -> None:
+        box = model.estimator
+        if not (isinstance(box, BlackBox) and is_torch_module(box.function) and linear_layers(box.function)):
+            raise InvalidInput(
+                f'adaptation="low-rank" needs a torch.nn.Module with linear layers; got {type(box).__name__}. Use '
+                '"last-layer" (also MLPClassifier, LogisticRegression), "output" or "conditional" (any model).'
+            )
+        self.model = model
+        self.module: Any = box.function
+        self.rank = rank
+
+    def inputs(self, completed: np.ndarray) -> np.ndarray:
+        return np.asarray(self.model.table(completed), dtype=float)
+
+    def build(self, n_columns: int, hidden: int) -> list[Any]:
+        import torch
+
+        layers = linear_layers(self.module)
+        self._down = [torch.randn(self.rank, part.in_features) / part.in_features**0.5 for part in layers]
+        self._up = [torch.zeros(part.out_features, self.rank) for part in layers]
+        for tensor in [*self._down, *self._up]:
+            tensor.requires_grad_(True)
+        self.network = mask_network(n_columns, hidden, self.rank * len(layers), start_at_zero=False)
+        return [*self._down, *self._up, *self.network.parameters()]
+
+    def logits(self, inputs: Any, mask: Any) -> Any:
+        import torch
+
+        coefficients = self.network(mask).split(self.rank, dim=1)
+        hooks = [
+            part.register_forward_hook(_update(down, up, g))
+            for part, down, up, g in zip(linear_layers(self.module), self._down, self._up, coefficients, strict=True)
+        ]
+        frozen = {name: tensor.detach() for name, tensor in self.module.state_dict(keep_vars=True).items()}
+        try:
+            with evaluating(self.module):
+                return torch.func.functional_call(self.module, frozen, (as_tensor(inputs, self.module),)).float()
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        import torch
+
+        with torch.no_grad():
+            logits = self.logits(inputs, torch.as_tensor(mask, dtype=torch.float32))
+        return np.asarray(torch.softmax(logits, dim=1).double().cpu().numpy())
+
+
+def mask_network(n_columns: int, hidden: int, n_outputs: int, start_at_zero: bool = True) -> Any:
+    """A two-layer torch network of the mask."""
+    from torch import nn
+
+    network: Any = nn.Sequential(nn.Linear(n_columns, hidden), nn.ReLU(), nn.Linear(hidden, n_outputs))
+    if start_at_zero:
+        nn.init.zeros_(network[2].weight)
+        nn.init.zeros_(network[2].bias)
+    return network
+
+
+def _update(down: Any, up: Any, coefficients: Any) -> Any:
+    def hook(_: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        return output + (((inputs[0].float() @ down.T) * coefficients) @ up.T).to(output.dtype)
+
+    return hook

@@ -1,0 +1,192 @@
+r"""A frozen model whose parameters depend on the subset: :math:`\theta_S = R_\psi(\theta, S)` (Eqs. 6 and 7)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+
+from askwise.errors import InvalidInput
+from askwise.networks import import_torch, minimise, seeded
+from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.final_layer import Output, final_layer
+from askwise.predict.imputed import typical_row
+from askwise.subsets import sample
+
+KINDS = ("output", "last-layer", "low-rank")
+SMALLEST = 1e-12
+
+
+class ReparametrizedPredictor(SubsetPredictor):
+    r"""The wrapped model on mean-imputed rows, reparametrised by the mask.
+
+    Trained on random masks to lower the expected log loss (Eq. 7), from exactly the imputed model on, and kept only
+    for the subset sizes at which it lowers the loss on rows held out from that training.
+
+    Parameters
+    ----------
+    estimator
+        The classifier to wrap; see `SubsetPredictor`.
+    kind
+        ``"output"`` (scale and shift of the log probabilities: any model), ``"last-layer"`` (scale of what the last
+        linear layer sees and shift of its logits: torch modules, MLPClassifier, LogisticRegression, alone or at the
+        end of a Pipeline) or ``"low-rank"`` (updates of all linear layers of a torch module).
+    epochs, learning_rate, batch_size, weight_decay
+        Training by Adam; masks are drawn anew in each epoch. The best epoch on the held-out rows is taken.
+    hidden
+        Width of the network that reads the mask.
+    rank
+        Rank of the ``"low-rank"`` updates.
+    holdout
+        Share of the rows that decide whether the change is kept.
+    random_state, progress
+        Seed, and whether to show a progress bar.
+
+    Attributes
+    ----------
+    adaptation_report_ : DataFrame with the held-out log loss before and after by subset size, and whether it is kept
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        kind: str = "output",
+        *,
+        epochs: int = 100,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        weight_decay: float = 1e-3,
+        hidden: int = 64,
+        rank: int = 4,
+        holdout: float = 0.25,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(estimator)
+        self.kind = kind
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.hidden = hidden
+        self.rank = rank
+        self.holdout = holdout
+        self.random_state = random_state
+        self.progress = progress
+
+    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"kind must be one of {KINDS}; got {self.kind!r}.")
+        import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
+        self.fill_ = typical_row(values, self.schema_.is_category)
+        adapter = self._make_adapter(values)
+        self.adapter_, self.adaptation_report_ = train_adapter(
+            adapter, lambda cells, mask: np.where(mask, cells, self.fill_), values, y, self._imputed, self
+        )
+        self.kept_ = self.adaptation_report_["kept"].to_numpy()  # by size, 0..D
+
+    def _make_adapter(self, values: np.ndarray) -> Adapter:
+        if self.kind == "low-rank":
+            return LowRank(self.model_, self.rank)
+        if self.kind == "output":
+            return ScaleAndShift(Output(self.model_))
+        probe = np.where(np.isnan(values[:20]), self.fill_, values[:20])
+        return ScaleAndShift(final_layer(self.model_, probe))
+
+    def _imputed(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return self.model_(np.where(mask, values, self.fill_))
+
+    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        adapted = self.kept_[mask.sum(axis=1)]
+        proba = np.empty((len(values), len(self.classes_)))
+        if adapted.any():
+            inputs = self.adapter_.inputs(np.where(mask[adapted], values[adapted], self.fill_))
+            proba[adapted] = self.adapter_.proba(inputs, mask[adapted])
+        if not adapted.all():
+            proba[~adapted] = self._imputed(values[~adapted], mask[~adapted])
+        return proba
+
+
+def train_adapter(
+    adapter: Adapter,
+    complete: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    values: np.ndarray,
+    y: np.ndarray,
+    before: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    options: Any,
+) -> tuple[Adapter, pd.DataFrame]:
+    """Train an adapter on random masks of three quarters of the rows; judge it by subset size on the others.
+
+    `complete(values, mask)` gives the rows that the adapter reads, `before(values, mask)` the unchanged answers.
+    """
+    import torch
+
+    rng = np.random.default_rng(check_random_state(options.random_state).randint(2**31 - 1))
+    n_columns = values.shape[1]
+    rows = rng.permutation(len(y))
+    train, held = train_test_split(rows, test_size=options.holdout, random_state=int(rng.integers(2**31 - 1)))
+    present = ~np.isnan(values)
+    repeated = np.repeat(held, max(1, 2000 // len(held)))
+    held_mask = sample(len(repeated), n_columns + 1, rng)[:, :n_columns] & present[repeated]
+    held_inputs = adapter.inputs(complete(values[repeated], held_mask))
+    loss_before = _log_loss(before(values[repeated], held_mask), y[repeated])
+
+    def draw() -> tuple[Any, ...]:
+        mask = sample(len(train), n_columns, rng) & present[train]
+        inputs = adapter.inputs(complete(values[train], mask))
+        return torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(mask, dtype=torch.float32), labels
+
+    def loss(inputs: Any, mask: Any, target: Any) -> Any:
+        return torch.nn.functional.cross_entropy(adapter.logits(inputs, mask), target)
+
+    def judge() -> None:
+        with torch.no_grad():
+            logits = adapter.logits(
+                torch.as_tensor(held_inputs, dtype=torch.float32), torch.as_tensor(held_mask, dtype=torch.float32)
+            )
+        losses = torch.nn.functional.cross_entropy(logits, held_labels, reduction="none").numpy()
+        if losses.mean() < best["losses"].mean():
+            best.update(losses=losses, state=[parameter.detach().clone() for parameter in parameters])
+
+    with seeded(int(rng.integers(2**31 - 1))):
+        labels, held_labels = torch.as_tensor(y[train]), torch.as_tensor(y[repeated])
+        parameters = adapter.build(n_columns, options.hidden)
+        best: dict[str, Any] = {"losses": loss_before, "state": copy.deepcopy([p.detach() for p in parameters])}
+        minimise(
+            parameters,
+            draw,
+            loss,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            learning_rate=options.learning_rate,
+            weight_decay=options.weight_decay,
+            after_epoch=judge,
+            description="adapting",
+            progress=options.progress,
+        )
+        with torch.no_grad():
+            for parameter, value in zip(parameters, best["state"], strict=True):
+                parameter.copy_(value)
+    adapter.freeze()
+    return adapter, _report(held_mask.sum(axis=1), loss_before, best["losses"], n_columns)
+
+
+def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns: int) -> pd.DataFrame:
+    """Mean held-out loss by subset size; a size is kept where it and its neighbours together lose less after."""
+    table = []
+    for size in range(n_columns + 1):
+        own, near = sizes == size, np.abs(sizes - size) <= 1
+        kept = bool(near.any() and after[near].mean() < before[near].mean())
+        means = (before[own].mean(), after[own].mean()) if own.any() else (np.nan, np.nan)
+        table.append({"size": size, "rows": int(own.sum()), "before": means[0], "after": means[1], "kept": kept})
+    return pd.DataFrame(table)
+
+
+def _log_loss(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -np.log(np.maximum(proba[np.arange(len(y)), y], SMALLEST))

@@ -1,0 +1,119 @@
+"""Several frozen models asked at once: their answers side by side, (n, k * C), as if they were one model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from askwise.networks import ACTIVATIONS
+from askwise.predict.final_layer import layers_of, split_pipeline
+from askwise.predict.wrapped import FrozenModel, as_tensor, evaluating
+
+
+class StackedModels:
+    """Members asked one after the other; any kind of classifier."""
+
+    def __init__(self, models: Sequence[FrozenModel]) -> None:
+        self.models = models
+        self.n_outputs = sum(model.n_outputs for model in models)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        return np.hstack([model(values) for model in self.models])
+
+
+class StackedLayers:
+    """Members that are fully connected networks of one shape behind one preparation: one batched product a layer."""
+
+    def __init__(self, models: Sequence[FrozenModel]) -> None:
+        layers = [layers_of(split_pipeline(model.estimator)[1]) for model in models]
+        self.model = models[0]
+        self.steps = split_pipeline(models[0].estimator)[0]
+        self.activation = layers[0].activation
+        self.weights = [np.stack(parts) for parts in zip(*[member.weights for member in layers], strict=True)]
+        self.biases = [np.stack(parts)[:, None] for parts in zip(*[member.biases for member in layers], strict=True)]
+        self.n_outputs = sum(model.n_outputs for model in models)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """(n, D) -> (n, k * C)."""
+        table = self.model.table(values)
+        inputs = np.asarray(table if self.steps is None else self.steps.transform(table), dtype=float)
+        act = ACTIVATIONS[self.activation]
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            inputs = act(inputs @ weight + bias)  # (k, n, H)
+        proba = softmax(inputs @ self.weights[-1] + self.biases[-1], axis=2)  # (k, n, C)
+        return proba.transpose(1, 0, 2).reshape(len(values), -1)
+
+
+class StackedDropout:
+    """One torch module under k fixed dropout masks, all in one pass.
+
+    A mask belongs to a member, not to a row or a call: a row's answer does not depend on the batch, and a member is
+    the same thinned network at every step of an acquisition.
+    """
+
+    def __init__(self, model: FrozenModel, n_samples: int, seed: int) -> None:
+        self.model = model
+        self.n_samples = n_samples
+        self.seed = seed
+        self.n_outputs = n_samples * model.n_outputs
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        import torch
+
+        module, k, n = self.model.estimator.function, self.n_samples, len(values)
+        rows = as_tensor(self.model.table(values), module)
+        generator = torch.Generator().manual_seed(self.seed)
+        hooks = [part.register_forward_hook(_fixed_mask(k, generator)) for part in dropout_layers(module)]
+        try:
+            with evaluating(module), torch.no_grad():
+                logits = module(rows.repeat(k, *[1] * (rows.ndim - 1)))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        proba = torch.softmax(logits, dim=1).double().cpu().numpy().reshape(k, n, -1)
+        return np.asarray(proba.transpose(1, 0, 2).reshape(n, -1))
+
+
+def stack(models: Sequence[FrozenModel]) -> StackedModels | StackedLayers:
+    """Members as one model, in batched products where they allow it."""
+    parts = [split_pipeline(model.estimator) for model in models]
+    kind = type(parts[0][1])
+    same_preparation = all(_same_steps(steps, parts[0][0]) for steps, _ in parts)
+    same_kind = kind in (MLPClassifier, LogisticRegression) and all(type(last) is kind for _, last in parts)
+    if same_kind and same_preparation:
+        shapes = {tuple(weight.shape for weight in layers_of(last).weights) for _, last in parts}
+        multinomial = kind is MLPClassifier or all(last.solver != "liblinear" for _, last in parts)
+        if len(shapes) == 1 and multinomial:
+            return StackedLayers(models)
+    return StackedModels(models)
+
+
+def dropout_layers(module: Any) -> list[Any]:
+    """The dropout layers of a torch module that do drop something."""
+    from torch.nn.modules.dropout import _DropoutNd
+
+    return [part for part in module.modules() if isinstance(part, _DropoutNd) and part.p > 0]
+
+
+def _fixed_mask(k: int, generator: Any) -> Any:
+    import torch
+
+    def hook(part: Any, _: Any, output: Any) -> Any:
+        per_channel = type(part).__name__ in ("Dropout1d", "Dropout2d", "Dropout3d") and output.ndim > 2
+        shape = output.shape[1:2] + (1,) * (output.ndim - 2) if per_channel else output.shape[1:]
+        kept = torch.rand((k, 1, *shape), generator=generator) >= part.p
+        by_member = output.reshape(k, -1, *output.shape[1:])
+        return (by_member * kept.to(output.dtype) / max(1 - part.p, 1e-9)).reshape(output.shape)
+
+    return hook
+
+
+def _same_steps(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return len(a.steps) == len(b.steps) and all(x[1] is y[1] for x, y in zip(a.steps, b.steps, strict=True))

@@ -1,0 +1,149 @@
+"""The value of a feature without training: v_q of Eq. 8 over the completions of the case."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import rel_entr
+from sklearn.cluster import KMeans
+
+from askwise.epistemic import EpistemicEstimator
+from askwise.predict.conditional import Completions, ConditionalPredictor
+from askwise.predict.stacked import StackedModels
+from askwise.schema import Schema
+
+N_OUTCOMES = 8
+PRIOR_WEIGHT = 0.1
+BIN_SIMILARITY = np.exp(-2.0 * np.subtract.outer(np.arange(N_OUTCOMES), np.arange(N_OUTCOMES)) ** 2)
+ROWS_AT_ONCE = 256
+N_TRIALS = 5
+SMALLEST = 1e-12
+
+
+class NeighbourValue:
+    r"""Expected reduction of discrepancy and of epistemic uncertainty, straight from completions of the case.
+
+    The K completions of a case (pool rows :math:`l` with weights :math:`w_l`) give the wrapped model's answers
+    :math:`f_l`: each is the full prediction of one way the case may turn out. A feature's outcomes are bins of a
+    number, categories, or clusters of a group's columns. After outcome :math:`b` of feature :math:`i` the prediction
+    is the mean of the :math:`f_l` that share it, :math:`p_b`, shrunk towards :math:`p_S`, and by Lemma 1
+
+    .. math:: E[u(S) - u(S + i)] = \sum_l w_l \sum_y f_l(y) \log \frac{p_{b(l)}(y)}{p_S(y)}
+
+    The same means of the ensemble members' answers give :math:`E[e(S) - e(S + i)]`. One set of K model calls per case
+    serves all candidates.
+
+    Parameters
+    ----------
+    predictor
+        A fitted `ConditionalPredictor`.
+    schema
+        The same columns, grouped into features.
+    epistemic
+        A fitted `EpistemicEstimator`, or None.
+    random_state
+        Seed of the clusters of grouped columns.
+    """
+
+    def __init__(
+        self,
+        predictor: ConditionalPredictor,
+        schema: Schema,
+        epistemic: EpistemicEstimator | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.predictor = predictor
+        self.schema = schema
+        self.epistemic = epistemic
+        members = None if epistemic is None else epistemic.stacked()
+        self._with_members = (
+            None if members is None else predictor.with_model(StackedModels([predictor.model_, members]))
+        )
+        scores = predictor.neighbours_.scale(predictor.pool_)
+        self._outcomes = [
+            _outcomes(scores[:, members], schema.is_category[members], random_state) for members in schema.members
+        ]
+
+    def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Expected reductions of u and of e by each feature, (n, M) each; the second 0 without members or `risk`."""
+        discrepancy, epistemic = np.zeros(mask.shape), np.zeros(mask.shape)
+        columns = self.schema.expand(mask) & ~np.isnan(values)
+        asked = self._with_members if risk and self._with_members is not None else self.predictor
+        for start in range(0, len(values), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            completions = asked.completions(values[rows], columns[rows])
+            discrepancy[rows], epistemic[rows] = self._reductions(completions)
+            if risk and self.epistemic is not None and self._with_members is None:
+                epistemic[rows] = self._by_trial(values[rows], columns[rows], completions)
+        return discrepancy, epistemic
+
+    def _reductions(self, completions: Completions) -> tuple[np.ndarray, np.ndarray]:
+        n, n_classes = len(completions.index), len(self.predictor.classes_)
+        before = np.maximum(completions.mean(), SMALLEST)[:, None, :]  # (n, 1, C), or (n, 1, (1 + k) C) with members
+        weighted = completions.weights[:, :, None] * completions.proba
+        e_before = _divergence_of_members(before, n_classes)[:, 0]
+        discrepancy = np.empty((n, len(self._outcomes)))
+        epistemic = np.zeros((n, len(self._outcomes)))
+        for i, (outcome, similarity) in enumerate(self._outcomes):
+            happens = (outcome[completions.index][:, None, :] == np.arange(len(similarity))[:, None]).astype(float)
+            joint = happens @ weighted  # (n, B, C): outcome and class together
+            chance = happens @ completions.weights[:, :, None]  # (n, B, 1)
+            after = (similarity @ joint + PRIOR_WEIGHT * before) / (similarity @ chance + PRIOR_WEIGHT)
+            gain = joint[..., :n_classes] * np.log(after[..., :n_classes] / before[..., :n_classes])
+            discrepancy[:, i] = gain.sum(axis=(1, 2))
+            epistemic[:, i] = e_before - (chance[..., 0] * _divergence_of_members(after, n_classes)).sum(axis=1)
+        return discrepancy, epistemic
+
+    def _by_trial(self, values: np.ndarray, columns: np.ndarray, completions: Completions) -> np.ndarray:
+        """Expected reduction of an e that has no members, by trying the values of the likeliest completions."""
+        assert self.epistemic is not None
+        proba = completions.mean()[:, : len(self.predictor.classes_)]
+        before = self.epistemic.uncertainty(values, columns, proba).epistemic
+        likely = np.argsort(-completions.weights, axis=1, kind="stable")[:, :N_TRIALS]
+        index = np.take_along_axis(completions.index, likely, axis=1)
+        weights = np.take_along_axis(completions.weights, likely, axis=1)
+        after = np.zeros((len(values), len(self.schema.members)))
+        for i, members in enumerate(self.schema.members):
+            for trial in range(likely.shape[1]):
+                tried, seen = values.copy(), columns.copy()
+                tried[:, members] = self.predictor.pool_[index[:, trial]][:, members]
+                seen[:, members] = ~np.isnan(tried[:, members])
+                found = self.epistemic.uncertainty(tried, seen, proba).epistemic
+                after[:, i] += weights[:, trial] / weights.sum(axis=1) * found
+        return before[:, None] - after
+
+
+def _divergence_of_members(proba: np.ndarray, n_classes: int) -> np.ndarray:
+    """(n, B, (1 + k) C), the primary prediction first -> e of Eq. 13, (n, B); 0 without members."""
+    primary, *members = np.split(proba, proba.shape[-1] // n_classes, axis=-1)
+    if not members:
+        return np.zeros(proba.shape[:-1])
+    return np.mean([rel_entr(member, primary).sum(axis=-1) for member in members], axis=0)
+
+
+def _outcomes(scores: np.ndarray, is_category: np.ndarray, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a feature can turn out to be: the outcome of each pool row, (N,), and how alike outcomes are, (B, B)."""
+    if len(is_category) > 1:
+        return _clusters(scores, is_category, random_state)
+    cells = scores[:, 0]
+    missing = np.isnan(cells)
+    if is_category[0]:
+        codes, counts = np.unique(cells[~missing], return_counts=True)
+        frequent = codes[np.argsort(-counts, kind="stable")][: 2 * N_OUTCOMES]
+        rank = {code: r for r, code in enumerate(frequent)}
+        outcome = np.array([rank.get(code, len(frequent)) for code in cells])
+        return outcome, np.eye(len(frequent) + 1)
+    edges = np.quantile(cells[~missing], np.linspace(0, 1, N_OUTCOMES + 1)[1:-1])
+    outcome = np.searchsorted(edges, cells, side="right")
+    similarity = np.eye(N_OUTCOMES + 1)  # the last outcome: not there
+    similarity[:N_OUTCOMES, :N_OUTCOMES] = BIN_SIMILARITY
+    return np.where(missing, N_OUTCOMES, outcome), similarity
+
+
+def _clusters(scores: np.ndarray, is_category: np.ndarray, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    parts = [
+        (scores[:, [j]] == np.unique(scores[:, j])).astype(float) if is_category[j] else np.nan_to_num(scores[:, [j]])
+        for j in range(len(is_category))
+    ]
+    points = np.hstack(parts)
+    k = min(N_OUTCOMES, len(np.unique(points, axis=0)))
+    return np.asarray(KMeans(k, n_init=1, random_state=random_state).fit_predict(points)), np.eye(k)

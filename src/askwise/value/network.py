@@ -1,0 +1,114 @@
+"""The paper's value estimator: one network, two heads (Appendix G), trained with torch and served from numpy."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.subsets import sample
+from askwise.value.targets import Rehearsal, value_targets
+
+
+class ValueEstimator:
+    r"""Predicts the reductions of discrepancy and of epistemic uncertainty by each feature from :math:`x_S` alone.
+
+    Parameters
+    ----------
+    hidden, dropout, epochs, learning_rate, batch_size, l1
+        Two SELU layers of `hidden` units with dropout, two heads of M outputs, squared error over all features that
+        can be had, Adam, and an L1 penalty on the weights.
+    n_states
+        Partly observed training rows (row and random mask) whose targets are computed.
+    n_candidates
+        Features per state that are asked about, drawn at random; None = all.
+    random_state, progress
+        Seed, and whether to show progress bars.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: int = 64,
+        dropout: float = 0.5,
+        epochs: int = 100,
+        learning_rate: float = 0.01,
+        batch_size: int = 256,
+        l1: float = 0.0,
+        n_states: int = 2000,
+        n_candidates: int | None = None,
+        random_state: int = 0,
+        progress: bool | str = False,
+    ) -> None:
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.l1 = l1
+        self.n_states = n_states
+        self.n_candidates = n_candidates
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, rehearsal: Rehearsal) -> Self:
+        """Compute targets on random masks of the training rows and train both heads on them."""
+        torch = import_torch(
+            'Greedy(value="network")', 'Greedy(value="neighbours"), which is what policy="greedy" takes'
+        )
+        rng = np.random.default_rng(self.random_state)
+        n_features = rehearsal.available.shape[1]
+        rows = rng.permutation(np.resize(np.arange(len(rehearsal.values)), self.n_states))
+        mask = sample(len(rows), n_features, rng) & rehearsal.available[rows]
+        asked = None
+        if self.n_candidates is not None:
+            asked = rng.random(mask.shape).argsort(axis=1).argsort(axis=1) < self.n_candidates
+        targets = np.stack(value_targets(rehearsal, rows, mask, asked), axis=1)  # (n, 2, M)
+        there = ~np.isnan(targets)
+        self.scale_ = np.array([np.nanstd(targets[:, head]) or 1.0 for head in (0, 1)])
+        self.schema_ = rehearsal.schema
+        self.coder_ = CellCoder(rehearsal.values, rehearsal.schema)
+        columns = rehearsal.schema.expand(mask) & ~np.isnan(rehearsal.values[rows])
+        inputs = self.coder_(rehearsal.values[rows], columns)
+        data = [inputs, np.nan_to_num(targets / self.scale_[:, None]), there]
+        with seeded(int(rng.integers(2**31 - 1))):
+            self.layers_ = self._train([torch.as_tensor(part, dtype=torch.float32) for part in data], n_features)
+        return self
+
+    def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Predicted reductions of u and of e by each feature, (n, M) each."""
+        columns = self.schema_.expand(mask) & ~np.isnan(values)
+        heads = self.layers_(self.coder_(values, columns)).reshape(len(values), 2, -1) * self.scale_[:, None]
+        return heads[:, 0], heads[:, 1]
+
+    def _train(self, data: list[Any], n_features: int) -> Layers:
+        from torch import nn
+
+        encoder = nn.Sequential(
+            nn.Linear(data[0].shape[1], self.hidden),
+            nn.SELU(),
+            nn.Dropout(self.dropout),
+            nn.Linear(self.hidden, self.hidden),
+            nn.SELU(),
+            nn.Dropout(self.dropout),
+        )
+        heads = nn.Linear(self.hidden, 2 * n_features)
+        parameters = [*encoder.parameters(), *heads.parameters()]
+
+        def loss(inputs: Any, targets: Any, there: Any) -> Any:
+            error = (heads(encoder(inputs)).view(targets.shape) - targets) ** 2 * there
+            penalty = sum(weight.abs().mean() for weight in parameters) if self.l1 else 0.0
+            return error.sum() / there.sum().clamp(min=1) + self.l1 * penalty
+
+        minimise(
+            parameters,
+            lambda: tuple(data),
+            loss,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            description="learning values",
+            progress=self.progress,
+        )
+        return Layers.from_torch([encoder[0], encoder[3], heads], "selu")

@@ -1,0 +1,103 @@
+"""What each further feature really brought, on training rows: targets of value networks, and rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from askwise.epistemic import EpistemicEstimator
+from askwise.predict.base import SubsetPredictor
+from askwise.schema import Schema
+from askwise.uncertainty import kl_divergence
+
+PAIRS_AT_ONCE = 4096
+PRIOR_SHARE = 0.01
+
+
+class Rehearsal:
+    """Training rows met as if they were new: what would be predicted for them, and how sure.
+
+    Parameters
+    ----------
+    values
+        (N, D) encoded training rows.
+    y
+        (N,) labels as class positions.
+    schema
+        Columns grouped into features.
+    predictors, epistemics
+        One predictor for all rows, which leaves a row out of its own answer; or one per fold, fitted without it.
+    fold
+        (N,) the predictor of each row.
+    """
+
+    def __init__(
+        self,
+        values: np.ndarray,
+        y: np.ndarray,
+        schema: Schema,
+        predictors: Sequence[SubsetPredictor],
+        epistemics: Sequence[EpistemicEstimator | None],
+        fold: np.ndarray | None = None,
+    ) -> None:
+        self.values = values
+        self.schema = schema
+        self.predictors = predictors
+        self.epistemics = epistemics
+        self.fold = fold
+        self.available = schema.any_column(~np.isnan(values))  # (N, M)
+        self.prior = np.bincount(y, minlength=len(predictors[0].classes_)) / len(y)
+        self.full = np.empty((len(values), len(self.prior)))
+        for predictor, _, rows in self._by_fold(np.arange(len(values))):
+            self.full[rows] = predictor.predict_full(values[rows])
+
+    def state(self, rows: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Discrepancy u and epistemic uncertainty e of training `rows` (r,) with features `mask` (r, M), (r,) each."""
+        columns = self.schema.expand(mask) & ~np.isnan(self.values[rows])
+        discrepancy, epistemic = np.empty(len(rows)), np.zeros(len(rows))
+        for predictor, members, at in self._by_fold(rows):
+            values = np.where(columns[at], self.values[rows[at]], np.nan)
+            left_out = rows[at] if self.fold is None else None
+            proba = predictor.predict_proba(values, columns[at], leave_out=left_out)
+            smooth = (1 - PRIOR_SHARE) * proba + PRIOR_SHARE * self.prior
+            discrepancy[at] = kl_divergence(self.full[rows[at]], smooth)
+            if members is not None:
+                epistemic[at] = members.uncertainty(values, columns[at], smooth, left_out).epistemic
+        return discrepancy, epistemic
+
+    def _by_fold(self, rows: np.ndarray) -> list[tuple[SubsetPredictor, EpistemicEstimator | None, np.ndarray]]:
+        if self.fold is None:
+            return [(self.predictors[0], self.epistemics[0], np.arange(len(rows)))]
+        own = self.fold[rows]
+        return [(self.predictors[k], self.epistemics[k], np.flatnonzero(own == k)) for k in np.unique(own)]
+
+
+def value_targets(
+    rehearsal: Rehearsal, rows: np.ndarray, mask: np.ndarray, candidates: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """u(S) - u(S + i) and e(S) - e(S + i) for every feature i that can be had, (n, M) each, NaN elsewhere.
+
+    All pairs of a row and a candidate go to the model in batches of bounded size, whatever n and M.
+
+    Parameters
+    ----------
+    rows, mask
+        (n,) training rows and (n, M) the features known of each.
+    candidates
+        (n, M) bool, to ask about some features only.
+    """
+    wanted = ~mask & rehearsal.available[rows]
+    if candidates is not None:
+        wanted &= candidates
+    u_before, e_before = rehearsal.state(rows, mask)
+    discrepancy, epistemic = np.full(mask.shape, np.nan), np.full(mask.shape, np.nan)
+    at, feature = np.nonzero(wanted)
+    for start in range(0, len(at), PAIRS_AT_ONCE):
+        r, i = at[start : start + PAIRS_AT_ONCE], feature[start : start + PAIRS_AT_ONCE]
+        with_one_more = mask[r]
+        with_one_more[np.arange(len(r)), i] = True
+        u_after, e_after = rehearsal.state(rows[r], with_one_more)
+        discrepancy[r, i] = u_before[r] - u_after
+        epistemic[r, i] = e_before[r] - e_after
+    return discrepancy, epistemic
