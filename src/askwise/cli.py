@@ -53,7 +53,7 @@ class Command(Enum):
     STOP = "q"
 
 
-Data = Annotated[str | None, typer.Option(metavar="NAME", help="A data set by name.  [default: wine]")]
+Data = Annotated[str | None, typer.Option(metavar="NAME", help="A data set by name, wine if none is given; a wrong name lists them.")]
 Kind = Annotated[Model, typer.Option("--model", help="The stand-in for your validated model.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, instead of --data.")]
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of --csv that holds the class.")]
@@ -117,7 +117,7 @@ def demo(
         console = _console()
         _print_rows(console, rows)
         _print_curves(console, comparison)
-        console.print(f"\n{story.title[0].upper()}{story.title[1:]}, true label {story.truth}", style="bold")
+        console.print(f"\n{story.title}, true label {story.truth}", style="bold")
         _print_story(console, story)
         console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
 
@@ -148,7 +148,7 @@ def ask(
         _print_rows(console, rows)
         session = selector.start(budget=budget)
         Dialogue(console, session, selector, rows.X_train).run()
-        story = Story("a case typed in", session.report()["trace"])
+        story = Story("A case typed in", session.report()["trace"])
         _print_story(console, story)
         if page is not None:
             write_report(page, Report(f"{rows.dataset.name}, {model.value}", _about(rows, seed), story))
@@ -319,15 +319,18 @@ def _parse(column: Column, text: str) -> Any:
 
 
 def _print_rows(console: Console, rows: StandIn) -> None:
-    for what, text in (("Data", repr(rows.dataset)), ("Model", rows.model), ("Split", rows.split)):
+    data = repr(rows.dataset).removeprefix("Dataset(").removesuffix(")")
+    for what, text in (("Data", data), ("Model", rows.model), ("Split", rows.split)):
         console.print(f"{what + ':':<7}{text}")
 
 
 def _print_curves(console: Console, comparison: Comparison) -> None:
+    from rich import box
     from rich.table import Table
 
     rows = len(comparison.trajectory.order)
-    table = Table(title=f"\nAccuracy on {rows} held-out rows", title_justify="left", title_style="bold")
+    console.print(f"\nAccuracy on {rows} held-out rows", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("budget" if comparison.priced else "features", justify="right")
     names = {"askwise": "askwise", "static": "static order", "random": "random, mean of 5"}
     for name in names.values():
@@ -341,11 +344,12 @@ def _print_curves(console: Console, comparison: Comparison) -> None:
 
 
 def _print_story(console: Console, story: Story) -> None:
+    from rich import box
     from rich.table import Table
 
     from askwise.report import shown_value
 
-    table = Table()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("step", "asked", "value", "price", "prediction", "probability", "entropy"):
         table.add_column(name, justify="right" if name in ("step", "price", "entropy") else "left", overflow="fold")
     for t, step in enumerate(story.trace):

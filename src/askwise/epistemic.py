@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,32 +19,65 @@ from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import FinalLayer, final_layer, split_pipeline, unfrozen
 from askwise.predict.imputed import typical_row
-from askwise.predict.stacked import StackedDropout, dropout_layers, stack
+from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers, stack
 from askwise.predict.wrapped import BlackBox, FrozenModel, is_torch_module
-from askwise.uncertainty import Uncertainty, summarize
+from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 
 class EpistemicEstimator(BaseEstimator):
-    """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit`, and `members` or `uncertainty`."""
+    """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit` and, with members, `stacked`."""
 
     def fit(self, predictor: SubsetPredictor, X: Any, y: Any) -> Self:
         """Prepare the members around `predictor`, from the rows it was fitted on."""
+        self._predictor = predictor
+        self._separate: list[SubsetPredictor] = []
         self._fit(predictor, X, np.asarray(y))
-        return self
+        return self.around(predictor)
 
-    def members(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
-        """(k, n, C) members' p(y | x_S) of encoded rows with the mask per column; `leave_out` as in `predict_proba`."""
-        raise NotImplementedError
+    def around(self, predictor: SubsetPredictor) -> Self:
+        """The same members with another predictor's completions; the model and they are then asked in one pass."""
+        other = copy.copy(self)
+        other._predictor = predictor
+        other._joint = None
+        stacked = self.stacked()
+        if stacked is not None and predictor.averages_the_model:
+            other._joint = predictor.with_model(StackedModels([predictor.model_, stacked]))
+        return other
 
-    def uncertainty(
-        self, values: np.ndarray, mask: np.ndarray, proba: np.ndarray, leave_out: np.ndarray | None = None
-    ) -> Uncertainty:
-        """All uncertainties of the primary prediction `proba` (n, C), (n,) each."""
-        return summarize(proba, self.members(values, mask, leave_out))
+    def assess(
+        self,
+        values: np.ndarray,
+        mask: np.ndarray,
+        *,
+        leave_out: np.ndarray | None = None,
+        smooth_with: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, Uncertainty]:
+        """The prediction for encoded rows with the mask per column, (n, C), and its uncertainties, (n,) each.
+
+        `leave_out` as in `SubsetPredictor.predict_proba`; `smooth_with` (C,) is mixed into the prediction that
+        members are compared with, so that their divergence is finite.
+        """
+        asked = self._ask(values, mask, leave_out)
+        proba, members = asked[0], asked[1:]
+        primary = proba if smooth_with is None else smoothed(proba, smooth_with)
+        return proba, summarize(primary, members)
+
+    def members(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """(k, n, C) members' p(y | x_S)."""
+        return self._ask(values, mask, None)[1:]
 
     def stacked(self) -> Any:
         """The members side by side as one model (`predict.stacked`); None where there are no members."""
         return None
+
+    def _ask(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
+        """(1 + k, n, C): the primary prediction, then the members'."""
+        if self._joint is not None:
+            side_by_side = self._joint.predict_proba(values, mask, leave_out=leave_out)  # (n, (1 + k) * C)
+            n_classes = len(self._predictor.classes_)
+            return side_by_side.reshape(len(values), -1, n_classes).transpose(1, 0, 2)
+        asked = [self._predictor, *self._separate]
+        return np.stack([one.predict_proba(values, mask, leave_out=leave_out) for one in asked])
 
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         raise NotImplementedError
@@ -52,8 +87,10 @@ def assess(
     predictor: SubsetPredictor, epistemic: EpistemicEstimator | None, values: np.ndarray, mask: np.ndarray
 ) -> tuple[np.ndarray, Uncertainty]:
     """The prediction from what is observed, (n, C), and how far to trust it; NaN where there are no members."""
+    if epistemic is not None:
+        return epistemic.assess(values, mask)
     proba = predictor.predict_proba(values, mask)
-    return proba, summarize(proba) if epistemic is None else epistemic.uncertainty(values, mask, proba)
+    return proba, summarize(proba)
 
 
 class AuxiliaryEnsemble(EpistemicEstimator):
@@ -96,22 +133,14 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def members(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
-        if self._separate is not None:
-            return np.stack([member.predict_proba(values, mask, leave_out=leave_out) for member in self._separate])
-        side_by_side = self._together.predict_proba(values, mask, leave_out=leave_out)  # (n, k * C)
-        return side_by_side.reshape(len(values), len(self.estimators_), -1).transpose(1, 0, 2)
-
     def stacked(self) -> Any:
         return stack(self._models)
 
-    def uncertainty(
-        self, values: np.ndarray, mask: np.ndarray, proba: np.ndarray, leave_out: np.ndarray | None = None
-    ) -> Uncertainty:
-        found = super().uncertainty(values, mask, proba, leave_out)
-        if self.center == "primary":
-            return found
-        return Uncertainty(**{**found.as_dict(), "epistemic": found.mutual_information})
+    def assess(self, *args: Any, **options: Any) -> tuple[np.ndarray, Uncertainty]:
+        proba, found = super().assess(*args, **options)
+        if self.center == "mean":
+            found = replace(found, epistemic=found.mutual_information)
+        return proba, found
 
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
@@ -131,10 +160,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 raise InvalidInput(
                     f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
                 )
-        self._separate = None
-        if predictor.averages_the_model:
-            self._together = predictor.with_model(self.stacked())
-        else:
+        if not predictor.averages_the_model:
             self._separate = [clone(predictor).set_params(estimator=member).fit(X, y) for member in self.estimators_]
 
     def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
@@ -177,10 +203,6 @@ class MCDropout(EpistemicEstimator):
     def stacked(self) -> Any:
         return self._stacked
 
-    def members(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
-        side_by_side = self._together.predict_proba(values, mask, leave_out=leave_out)
-        return side_by_side.reshape(len(values), self.n_samples, -1).transpose(1, 0, 2)
-
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         box = unfrozen(predictor.estimator_)
         if not (isinstance(box, BlackBox) and is_torch_module(box.function)):
@@ -197,7 +219,6 @@ class MCDropout(EpistemicEstimator):
             raise InvalidInput('epistemic="dropout" goes with adaptation="conditional" or "mean".')
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._stacked = StackedDropout(predictor.model_, self.n_samples, seed)
-        self._together = predictor.with_model(self.stacked())
 
 
 class FeatureDistance(EpistemicEstimator):
@@ -214,12 +235,21 @@ class FeatureDistance(EpistemicEstimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def uncertainty(
-        self, values: np.ndarray, mask: np.ndarray, proba: np.ndarray, leave_out: np.ndarray | None = None
-    ) -> Uncertainty:
+    def assess(
+        self,
+        values: np.ndarray,
+        mask: np.ndarray,
+        *,
+        leave_out: np.ndarray | None = None,
+        smooth_with: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, Uncertainty]:
+        proba = self._predictor.predict_proba(values, mask, leave_out=leave_out)
+        return proba, replace(summarize(proba), epistemic=self.distance(values, mask))
+
+    def distance(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """(n,) distance of what is known of each row to the training data."""
         features = self._features(np.where(mask, values, self._typical))
-        found = self._search.kneighbors(features)[0].mean(axis=1) / self._unit
-        return Uncertainty(**{**summarize(proba).as_dict(), "epistemic": found})
+        return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)
 
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         from sklearn.neighbors import NearestNeighbors

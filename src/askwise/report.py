@@ -39,6 +39,7 @@ SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_
 
 MOST_FEATURES_DRAWN = 30
 MOST_STEPS_DRAWN = 30
+MOST_STEPS_IN_FIGURES = 15
 LONGEST_LABEL = 30
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _STYLE: dict[Any, Any] = {
@@ -104,7 +105,6 @@ def render(report: Report) -> str:
         pictures=pictures,
         steps=_steps(story.trace, shown),
         colours=colours,
-        has_other=len(shown) < len(story.trace[0]["probabilities"]),
         rows=[] if comparison is None else comparison.curves.to_dict("records"),
         columns=[] if comparison is None else list(comparison.curves.columns),
         shares=SHARES,
@@ -146,7 +146,7 @@ def draw_curves(comparison: Comparison) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))
     axes.grid(axis="y", color="#e6e9ee")
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="best")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
@@ -156,23 +156,13 @@ def draw_order(trajectory: Trajectory) -> Figure:
     features, share = features[:MOST_FEATURES_DRAWN], share[:MOST_FEATURES_DRAWN, :MOST_STEPS_DRAWN]
     rows, steps = share.shape
     figure, axes = _figure(7.4, 1.0 + 0.29 * rows)
-    axes.pcolormesh(
-        np.arange(steps + 1) + 0.5,
-        np.arange(rows + 1) - 0.5,
-        share,
-        cmap="Blues",
-        vmin=0,
-        vmax=max(0.5, share.max(initial=0)),
-        edgecolors="white",
-        linewidth=1,
-        gid="order-cells",
-    )
+    darkest = max(0.5, share.max(initial=0))
+    edges = np.arange(steps + 1) + 0.5, np.arange(rows + 1) - 0.5
+    axes.pcolormesh(*edges, share, cmap="Blues", vmin=0, vmax=darkest, edgecolors="white", linewidth=1, gid="cells")
     for (i, t), value in np.ndenumerate(share):
-        if value >= 0.01 and steps <= 15:
-            dark = value > 0.3
-            axes.text(
-                t + 1, i, f"{100 * value:.0f}", ha="center", va="center", color="white" if dark else "#3c434c", size=8
-            )
+        if round(100 * value) and steps <= MOST_STEPS_IN_FIGURES:
+            colour = "white" if value > 0.6 * darkest else "#3c434c"
+            axes.text(t + 1, i, f"{100 * value:.0f}", ha="center", va="center", color=colour, size=8)
     axes.set_yticks(range(rows), [short(name) for name in features])
     axes.set_ylim(rows - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -187,23 +177,23 @@ def draw_story(story: Story) -> Figure:
     trace = story.trace
     shown, colours = class_colours(trace)
     figure = Figure(figsize=(7.4, 1.25 + 0.32 * len(trace)), layout="constrained")
-    bars, entropy = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1])
+    bars, entropy = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1], gridspec_kw={"wspace": 0.12})
     at = np.arange(len(trace))
     left = np.zeros(len(trace))
-    for label in [*shown, None]:
+    for label in shown:
         width = np.array([_probability(step, label, shown) for step in trace])
-        if label is not None or width.max() > 0:
-            name = "other" if label is None else short(label, 18)
-            bars.barh(at, width, left=left, height=0.72, color=colours[label], label=name)
-            left += width
+        name = "other" if label is None else short(label, 18)
+        bars.barh(at, width, left=left, height=0.72, color=colours[label], label=name)
+        left += width
     bars.set_yticks(at, [_step_label(number, step) for number, step in enumerate(trace)])
     bars.set_ylim(len(trace) - 0.5, -0.5)
     bars.set_xlim(0, 1)
-    bars.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    bars.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
     bars.set_title("probability of each class", loc="left")
     total = [step["uncertainty"]["total"] for step in trace]
     entropy.plot(total, at, marker="o", markersize=4, color="#3c434c", gid="story-entropy")
     entropy.set_xlim(0, max(np.log(len(trace[0]["probabilities"])), *total) * 1.06)
+    entropy.xaxis.set_major_locator(MaxNLocator(2))
     entropy.set_title("entropy", loc="left")
     entropy.grid(axis="x", color="#e6e9ee")
     for axes in (bars, entropy):
@@ -229,13 +219,15 @@ def order_shares(trajectory: Trajectory) -> tuple[list[str], np.ndarray]:
     return [trajectory.features[i] for i in ranked], share
 
 
-def class_colours(trace: Sequence[dict[str, Any]]) -> tuple[list[str], dict[str | None, str]]:
-    """The classes shown by name, and the colour of each; the least likely of many share that of None, "other"."""
+def class_colours(trace: Sequence[dict[str, Any]]) -> tuple[list[str | None], dict[str | None, str]]:
+    """The classes that are shown, and the colour of each; of very many the least likely are one, None: "other"."""
     labels = list(trace[0]["probabilities"])
     peak = {label: max(step["probabilities"][label] for step in trace) for label in labels}
     kept = sorted(labels, key=lambda label: -peak[label])[: len(COLOURS)]
-    shown = [label for label in labels if label in kept]
-    return shown, {**dict(zip(shown, COLOURS, strict=False)), None: OTHER_COLOUR}
+    colours: dict[str | None, str] = dict(zip(filter(kept.__contains__, labels), COLOURS, strict=False))
+    if len(kept) < len(labels):
+        colours[None] = OTHER_COLOUR
+    return list(colours), colours
 
 
 def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
@@ -270,9 +262,9 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
-def _probability(step: dict[str, Any], label: str | None, shown: Sequence[str]) -> float:
+def _probability(step: dict[str, Any], label: str | None, shown: Sequence[str | None]) -> float:
     chances: dict[str, float] = step["probabilities"]
-    return chances[label] if label is not None else max(0.0, 1 - sum(chances[name] for name in shown))
+    return chances[label] if label is not None else sum(p for name, p in chances.items() if name not in shown)
 
 
 def _step_label(number: int, step: dict[str, Any]) -> str:
@@ -285,14 +277,14 @@ def _step_label(number: int, step: dict[str, Any]) -> str:
     )
 
 
-def _steps(trace: Sequence[dict[str, Any]], shown: Sequence[str]) -> list[dict[str, Any]]:
+def _steps(trace: Sequence[dict[str, Any]], shown: Sequence[str | None]) -> list[dict[str, Any]]:
     """The steps with what the page adds to them: money spent so far, and bars of the classes shown."""
     spent = np.cumsum([step["cost"] for step in trace])
     return [
         {
             **step,
             "spent": float(spent[t]),
-            "bars": [(label, _probability(step, label, shown)) for label in [*shown, None]],
+            "bars": [(label, _probability(step, label, shown)) for label in shown],
         }
         for t, step in enumerate(trace)
     ]
@@ -308,5 +300,4 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     page.filters["value"] = shown_value
-    page.filters["short"] = short
     return page.get_template("report.html")

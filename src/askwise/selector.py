@@ -324,12 +324,20 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
     def _rehearse(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Rehearsal:
         """Training rows as if new: left out of their own completions, and of the model where it was fitted here."""
         values, labels = self.predictor_.training_values_, class_positions(self.classes_, y)
+
+        def rehearsal(
+            predictors: list[SubsetPredictor], epistemics: list[EpistemicEstimator | None], fold: np.ndarray | None
+        ) -> Rehearsal:
+            cheap = [predictor.for_rehearsal() for predictor in predictors]
+            around = [e and e.around(predictor) for e, predictor in zip(epistemics, cheap, strict=True)]
+            return Rehearsal(values, labels, self.schema_, cheap, around, fold)
+
         if (
             self.estimator_ is self.estimator
             or isinstance(self.estimator_, BlackBox)
             or np.bincount(labels).min() < N_FOLDS
         ):
-            return Rehearsal(values, labels, self.schema_, [self.predictor_], [self.epistemic_])
+            return rehearsal([self.predictor_], [self.epistemic_], None)
         fold = np.empty(len(y), dtype=int)
         predictors, epistemics = [], []
         splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seeds["folds"])
@@ -339,7 +347,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             model = fitted_classifier(self.estimator, X_rest, y_rest)
             predictors.append(self._make_predictor(model, seeds["predictor"]).fit(X_rest, y_rest))
             epistemics.append(self._make_epistemic(predictors[-1], X_rest, y_rest, seeds["epistemic"]))
-        return Rehearsal(values, labels, self.schema_, predictors, epistemics, fold)
+        return rehearsal(predictors, epistemics, fold)
 
     def _policy(self) -> Policy:
         """The policy with the risk weight of now."""

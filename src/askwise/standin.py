@@ -36,8 +36,9 @@ from askwise.selector import DynamicFeatureSelector
 
 MODELS = ("mlp", "forest", "logistic", "tree", "xgboost")
 TEST_SHARE = 0.3
-MOST_TRAINING_ROWS = 2000
+MOST_TRAINING_ROWS = 1500
 MOST_TEST_ROWS = 200
+MOST_TEST_CELLS = 6000
 FEWEST_ROWS = 20
 RANDOM_ORDERS = 5
 MOST_CLASSES = 50
@@ -150,7 +151,7 @@ def tell_story(selector: DynamicFeatureSelector, rows: StandIn, trajectory: Traj
                 "uncertainty": {name: _finite(values[case, t]) for name, values in uncertainty.items()},
             }
         )
-    return Story(f"held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
+    return Story(f"Held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
 
 
 def make_model(name: str, seed: int) -> Pipeline:
@@ -175,7 +176,8 @@ def split_rows(dataset: Dataset, seed: int) -> tuple[np.ndarray, np.ndarray]:
         train, test = _split_by_class(dataset.y, rng)
     else:
         train, test = _split_by_group(dataset.row_groups, rng)
-    return np.sort(train[:MOST_TRAINING_ROWS]), np.sort(test[:MOST_TEST_ROWS])
+    most = min(MOST_TEST_ROWS, MOST_TEST_CELLS // dataset.X.shape[1] + 1)
+    return np.sort(train[:MOST_TRAINING_ROWS]), np.sort(test[:most])
 
 
 def read_csv(path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:

@@ -286,3 +286,12 @@ def _check_members(members: ArrayLike) -> np.ndarray:
 def _not_below_zero(values: np.ndarray) -> np.ndarray:
     """Set to 0 what rounding made negative; what is further below comes from the input and stays visible."""
     return np.where(np.abs(values) < ROUNDING, np.maximum(values, 0.0) + 0.0, values)
+
+
+def smoothed(proba: ArrayLike, prior: ArrayLike, share: float = 0.01) -> np.ndarray:
+    """`proba` mixed with a little of `prior`, so that a divergence from it is finite.
+
+    >>> smoothed([[1.0, 0.0]], [0.5, 0.5]).tolist()
+    [[0.995, 0.005]]
+    """
+    return (1 - share) * np.asarray(proba, dtype=float) + share * np.asarray(prior, dtype=float)

@@ -1,6 +1,6 @@
 """Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
 
-from askwise.acquire.acquisition import Acquisition, Trajectory, run_episodes
+from askwise.acquire.acquisition import Acquisition, PolicyMasks, Trajectory, run_episodes
 from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
@@ -12,6 +12,7 @@ __all__ = [
     "Confidence",
     "Greedy",
     "Policy",
+    "PolicyMasks",
     "Random",
     "Session",
     "Static",

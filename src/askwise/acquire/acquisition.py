@@ -76,11 +76,13 @@ class Acquisition:
         """(n, D) observed cells."""
         return self.schema.expand(self.mask) & ~np.isnan(self.values)
 
-    def buyable(self, predictor: SubsetPredictor) -> np.ndarray:
+    def buyable(self, predictor: SubsetPredictor | None = None) -> np.ndarray:
         """(n, M) features not yet had that are available, affordable, and can still matter to the predictor."""
         affordable = self.prices.now(self.mask) <= self.left[:, None] + AFFORDABLE_WITHIN
-        matters = self.schema.any_column(predictor.candidates(self.values, self.column_mask))
-        return ~self.mask & self.available & affordable & matters
+        buyable = ~self.mask & self.available & affordable
+        if predictor is not None:
+            buyable &= self.schema.any_column(predictor.candidates(self.values, self.column_mask))
+        return buyable
 
     def choose(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next feature of each row, (n,), -1 where nothing is buyable; and the scores, (n, M).
@@ -254,6 +256,28 @@ def run_episodes(
         features=list(state.schema.features),
         classes=predictor.classes_,
     )
+
+
+class PolicyMasks:
+    """Draws the subsets that a policy visits: each row is bought for a random number of steps (Eq. 4)."""
+
+    def __init__(self, policy: Policy, schema: Schema, prices: Prices) -> None:
+        self.policy = policy
+        self.schema = schema
+        self.prices = prices
+
+    def __call__(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n, D) encoded rows -> mask per column."""
+        n, n_features = len(values), len(self.schema.features)
+        available = self.schema.any_column(~np.isnan(values))
+        nothing = np.zeros((n, n_features), dtype=bool)
+        state = Acquisition(
+            self.schema, self.prices, np.full_like(values, np.nan), nothing, available, np.full(n, np.inf)
+        )
+        for left in rng.integers(0, n_features, size=n) - np.arange(n_features)[:, None]:
+            choice, _ = state.choose(self.policy, state.buyable() & (left > 0)[:, None])
+            state.receive(choice, values)
+        return state.column_mask
 
 
 def _replaced(old: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -183,7 +183,7 @@ class _Episode:
 
     def _badness(self) -> np.ndarray:
         """u + lambda e of what is known, (n,)."""
-        discrepancy, epistemic = self.rehearsal.state(self.rows, self.state.mask)
+        discrepancy, epistemic = self.rehearsal.state(self.rows, self.state.mask, risk=self.problem.risk_weight != 0)
         return np.asarray(discrepancy + self.problem.risk_weight * epistemic)
 
     def _inputs(self) -> np.ndarray:

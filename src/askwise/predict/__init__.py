@@ -4,6 +4,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
+from askwise.predict.masked import MaskTrainedPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.wrapped import wrap
 
@@ -11,6 +12,7 @@ __all__ = [
     "ConditionalPredictor",
     "ImputedPredictor",
     "LocalPredictor",
+    "MaskTrainedPredictor",
     "ReparametrizedPredictor",
     "SubsetPredictor",
     "wrap",

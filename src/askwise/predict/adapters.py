@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import Layers
-from askwise.predict.final_layer import FinalLayer, linear_layers
+from askwise.predict.final_layer import linear_layers
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_tensor, evaluating, is_torch_module
+
+
+class LinearLayer(Protocol):
+    """What `ScaleAndShift` changes: a linear layer, and what it sees of the rows that go in."""
+
+    weight: np.ndarray  # (H, C)
+    bias: np.ndarray  # (C,)
+
+    def features(self, rows: np.ndarray, /) -> np.ndarray: ...
 
 
 class Adapter:
@@ -45,7 +54,7 @@ class ScaleAndShift(Adapter):
     black box. Served from numpy arrays.
     """
 
-    def __init__(self, layer: FinalLayer) -> None:
+    def __init__(self, layer: LinearLayer) -> None:
         self.layer = layer
 
     def inputs(self, completed: np.ndarray) -> np.ndarray:

@@ -97,6 +97,10 @@ class SubsetPredictor(BaseEstimator):
         other.model_ = model
         return other
 
+    def for_rehearsal(self) -> Self:
+        """A predictor for the many answers that training a policy takes; a cheaper one where there is one."""
+        return self
+
     def training_rows_for_models(self) -> np.ndarray:
         """Rows of the training table that the wrapped model could be trained on: complete where it must be."""
         usable = (~np.isnan(self.training_values_) | self.takes_missing_).all(axis=1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -11,6 +12,8 @@ from sklearn.utils import check_random_state
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.neighbours import CELLS_AT_ONCE, Neighbours
+
+REHEARSAL_NEIGHBOURS = 30
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,12 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_position_[rows] = np.arange(len(rows))
         self.neighbours_ = Neighbours(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
         self.pool_ = np.where(self.takes_missing_, pool, self.neighbours_.filled(pool))
+
+    def for_rehearsal(self) -> Self:
+        other = copy.copy(self)
+        other.neighbours_ = copy.copy(self.neighbours_)
+        other.neighbours_.n_neighbors = min(REHEARSAL_NEIGHBOURS, self.neighbours_.n_neighbors)
+        return other
 
     def completions(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> Completions:
         """The wrapped model's answers on the completions of encoded rows; `leave_out` as in `predict_proba`."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
@@ -14,11 +13,13 @@ from askwise.networks import ACTIVATIONS
 from askwise.predict.final_layer import layers_of, split_pipeline
 from askwise.predict.wrapped import FrozenModel, as_tensor, evaluating
 
+ROWS_AT_ONCE = 256
+
 
 class StackedModels:
     """Members asked one after the other; any kind of classifier."""
 
-    def __init__(self, models: Sequence[FrozenModel]) -> None:
+    def __init__(self, models: Sequence[Any]) -> None:
         self.models = models
         self.n_outputs = sum(model.n_outputs for model in models)
 
@@ -39,14 +40,23 @@ class StackedLayers:
         self.n_outputs = sum(model.n_outputs for model in models)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """(n, D) -> (n, k * C)."""
+        """(n, D) -> (n, k * C), in blocks of rows that stay in the processor's cache."""
         table = self.model.table(values)
         inputs = np.asarray(table if self.steps is None else self.steps.transform(table), dtype=float)
-        act = ACTIVATIONS[self.activation]
+        blocks = [self._block(inputs[start : start + ROWS_AT_ONCE]) for start in range(0, len(inputs), ROWS_AT_ONCE)]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
+
+    def _block(self, inputs: np.ndarray) -> np.ndarray:
+        act, n = ACTIVATIONS[self.activation], len(inputs)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            inputs = act(inputs @ weight + bias)  # (k, n, H)
-        proba = softmax(inputs @ self.weights[-1] + self.biases[-1], axis=2)  # (k, n, C)
-        return proba.transpose(1, 0, 2).reshape(len(values), -1)
+            inputs = inputs @ weight  # (k, n, H)
+            inputs += bias
+            inputs = act(inputs)
+        logits = inputs @ self.weights[-1] + self.biases[-1]  # (k, n, C)
+        logits -= logits.max(axis=2, keepdims=True)
+        proba = np.exp(logits)
+        proba /= proba.sum(axis=2, keepdims=True)
+        return proba.transpose(1, 0, 2).reshape(n, -1)
 
 
 class StackedDropout:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import rel_entr
 from sklearn.cluster import KMeans
 
-from askwise.epistemic import EpistemicEstimator
+from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.predict.conditional import Completions, ConditionalPredictor
 from askwise.predict.stacked import StackedModels
 from askwise.schema import Schema
@@ -72,7 +72,7 @@ class NeighbourValue:
             rows = slice(start, start + ROWS_AT_ONCE)
             completions = asked.completions(values[rows], columns[rows])
             discrepancy[rows], epistemic[rows] = self._reductions(completions)
-            if risk and self.epistemic is not None and self._with_members is None:
+            if risk and isinstance(self.epistemic, FeatureDistance):
                 epistemic[rows] = self._by_trial(values[rows], columns[rows], completions)
         return discrepancy, epistemic
 
@@ -94,10 +94,9 @@ class NeighbourValue:
         return discrepancy, epistemic
 
     def _by_trial(self, values: np.ndarray, columns: np.ndarray, completions: Completions) -> np.ndarray:
-        """Expected reduction of an e that has no members, by trying the values of the likeliest completions."""
-        assert self.epistemic is not None
-        proba = completions.mean()[:, : len(self.predictor.classes_)]
-        before = self.epistemic.uncertainty(values, columns, proba).epistemic
+        """Expected reduction of an e that has no members, by trying the likeliest values."""
+        assert isinstance(self.epistemic, FeatureDistance)
+        before = self.epistemic.distance(values, columns)
         likely = np.argsort(-completions.weights, axis=1, kind="stable")[:, :N_TRIALS]
         index = np.take_along_axis(completions.index, likely, axis=1)
         weights = np.take_along_axis(completions.weights, likely, axis=1)
@@ -107,7 +106,7 @@ class NeighbourValue:
                 tried, seen = values.copy(), columns.copy()
                 tried[:, members] = self.predictor.pool_[index[:, trial]][:, members]
                 seen[:, members] = ~np.isnan(tried[:, members])
-                found = self.epistemic.uncertainty(tried, seen, proba).epistemic
+                found = self.epistemic.distance(tried, seen)
                 after[:, i] += weights[:, trial] / weights.sum(axis=1) * found
         return before[:, None] - after
 

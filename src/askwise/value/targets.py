@@ -9,10 +9,9 @@ import numpy as np
 from askwise.epistemic import EpistemicEstimator
 from askwise.predict.base import SubsetPredictor
 from askwise.schema import Schema
-from askwise.uncertainty import kl_divergence
+from askwise.uncertainty import kl_divergence, smoothed
 
 PAIRS_AT_ONCE = 4096
-PRIOR_SHARE = 0.01
 
 
 class Rehearsal:
@@ -52,18 +51,22 @@ class Rehearsal:
         for predictor, _, rows in self._by_fold(np.arange(len(values))):
             self.full[rows] = predictor.predict_full(values[rows])
 
-    def state(self, rows: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Discrepancy u and epistemic uncertainty e of training `rows` (r,) with features `mask` (r, M), (r,) each."""
+    def state(self, rows: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Discrepancy u and epistemic uncertainty e of training `rows` (r,) with features `mask` (r, M), (r,) each.
+
+        Without `risk`, or without members, e is 0.
+        """
         columns = self.schema.expand(mask) & ~np.isnan(self.values[rows])
         discrepancy, epistemic = np.empty(len(rows)), np.zeros(len(rows))
         for predictor, members, at in self._by_fold(rows):
             values = np.where(columns[at], self.values[rows[at]], np.nan)
             left_out = rows[at] if self.fold is None else None
-            proba = predictor.predict_proba(values, columns[at], leave_out=left_out)
-            smooth = (1 - PRIOR_SHARE) * proba + PRIOR_SHARE * self.prior
-            discrepancy[at] = kl_divergence(self.full[rows[at]], smooth)
-            if members is not None:
-                epistemic[at] = members.uncertainty(values, columns[at], smooth, left_out).epistemic
+            if members is None or not risk:
+                proba = predictor.predict_proba(values, columns[at], leave_out=left_out)
+            else:
+                proba, found = members.assess(values, columns[at], leave_out=left_out, smooth_with=self.prior)
+                epistemic[at] = found.epistemic
+            discrepancy[at] = kl_divergence(self.full[rows[at]], smoothed(proba, self.prior))
         return discrepancy, epistemic
 
     def _by_fold(self, rows: np.ndarray) -> list[tuple[SubsetPredictor, EpistemicEstimator | None, np.ndarray]]:

@@ -1,0 +1,140 @@
+"""A network trained under masks: it sees the observed cells and the mask, and answers on every subset by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.utils import check_random_state
+
+from askwise.errors import InvalidInput
+from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.predict.adapters import ScaleAndShift
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.reparametrized import train_adapter
+from askwise.subsets import sample
+
+DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+class MaskTrainedPredictor(SubsetPredictor):
+    r"""A fresh classifier trained under masks, as most rivals do it: the paper's AdMLP, and AdReMLP.
+
+    .. math:: \theta^* = \arg\min_\theta E_S\, E_{x, y}\, l(f_\theta(x_S), y)
+
+    The wrapped model is used for `predict_full` only: this is the comparison with a model that was made for subsets.
+
+    Parameters
+    ----------
+    estimator
+        The classifier to wrap; see `SubsetPredictor`.
+    masks
+        ``"random"`` (Eq. 1: random size, then a random subset), or a function ``(values, generator) -> mask per
+        column``, such as `askwise.acquire.PolicyMasks`, which draws the subsets that a policy visits (Eq. 4).
+    reparametrized
+        Train a subset-dependent scale and shift of the network's last layer afterwards (AdReMLP).
+    width, epochs, learning_rate, batch_size, weight_decay
+        One hidden ReLU layer of `width` units, trained by Adam with new masks in each epoch.
+    hidden, holdout
+        Width of the network that reads the mask, and share of rows that judge it, when `reparametrized`.
+    random_state, progress
+        Seed, and whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        masks: str | DrawMasks = "random",
+        reparametrized: bool = False,
+        width: int = 100,
+        epochs: int = 100,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        weight_decay: float = 1e-4,
+        hidden: int = 64,
+        holdout: float = 0.25,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(estimator)
+        self.masks = masks
+        self.reparametrized = reparametrized
+        self.width = width
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.hidden = hidden
+        self.holdout = holdout
+        self.random_state = random_state
+        self.progress = progress
+
+    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        import_torch("MaskTrainedPredictor", "ConditionalPredictor")
+        if self.masks != "random" and not callable(self.masks):
+            raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self.coder_ = CellCoder(values, self.schema_)
+        with seeded(int(rng.integers(2**31 - 1))):
+            self.layers_ = self._train(values, y, rng)
+        if self.reparametrized:
+            adapter = ScaleAndShift(_LastLayer(self.layers_))
+            self.adapter_, self.adaptation_report_ = train_adapter(
+                adapter, self.coder_, values, y, self._unchanged, self
+            )
+            self.kept_ = self.adaptation_report_["kept"].to_numpy()
+
+    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Layers:
+        import torch
+        from torch import nn
+
+        present, labels = ~np.isnan(values), torch.as_tensor(y)
+
+        def draw() -> tuple[Any, ...]:
+            if callable(self.masks):
+                mask = self.masks(values, rng)
+            else:
+                mask = sample(len(values), values.shape[1] + 1, rng)[:, :-1]
+            return torch.as_tensor(self.coder_(values, mask & present), dtype=torch.float32), labels
+
+        network = nn.Sequential(
+            nn.Linear(draw()[0].shape[1], self.width), nn.ReLU(), nn.Linear(self.width, len(self.classes_))
+        )
+        minimise(
+            network.parameters(),
+            draw,
+            lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            description="training under masks",
+            progress=self.progress,
+        )
+        return Layers.from_torch([network[0], network[2]], "relu")
+
+    def _unchanged(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(self.layers_(self.coder_(values, mask)), axis=1))
+
+    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        proba = self._unchanged(values, mask)
+        if self.reparametrized:
+            adapted = self.kept_[mask.sum(axis=1)]
+            if adapted.any():
+                inputs = self.adapter_.inputs(self.coder_(values[adapted], mask[adapted]))
+                proba[adapted] = self.adapter_.proba(inputs, mask[adapted])
+        return proba
+
+
+class _LastLayer:
+    """The last layer of a network of our own."""
+
+    def __init__(self, layers: Layers) -> None:
+        self.layers = layers
+        self.weight, self.bias = layers.weights[-1], layers.biases[-1]
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        return self.layers.hidden(inputs)
