@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from askwise.datasets.synthetic import MadeDataset, check_count
 from askwise.errors import InvalidInput
@@ -57,6 +57,37 @@ class GaussianDataset(MadeDataset):
             )
         X, _ = self.sample(_DRAWS_FOR_ACCURACY, random_state=0)
         return float(self.exact_proba(X).max(axis=1).mean())
+
+    def exact_gain(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """What each hidden feature is worth: the mutual information I(y; x_i | x_S), (n, D), -inf where observed.
+
+        It is the expected reduction of KL(p(y | x) || p(y | x_S)) when both are exact, so its maximum is the exact
+        greedy choice. Computed by Gauss-Hermite quadrature over x_i | x_S, y.
+
+        Parameters
+        ----------
+        X, mask
+            (n, D) rows and which cells of them are observed.
+        """
+        values = self._numbers(self._rows(X))
+        gains = np.full(mask.shape, -np.inf)
+        patterns, pattern_of_row = np.unique(mask, axis=0, return_inverse=True)
+        for i, subset in enumerate(patterns):
+            rows = np.flatnonzero(pattern_of_row.reshape(-1) == i)
+            proba = self._exact_proba(values[rows], mask[rows])
+            for j in np.flatnonzero(~subset):
+                means, variances = self._conditional(values[rows][:, subset], subset, int(j))
+                gains[rows, j] = _mutual_information(proba, means, variances)
+        return gains
+
+    def _conditional(self, observed: np.ndarray, subset: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (n, C) and variance (C,) of feature j in each class, given the observed cells."""
+        means, variances = np.empty((len(observed), len(self.prior))), np.empty(len(self.prior))
+        for c, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
+            slope = np.linalg.solve(covariance[np.ix_(subset, subset)], covariance[subset, j])
+            means[:, c] = mean[j] + (observed - mean[subset]) @ slope
+            variances[c] = covariance[j, j] - covariance[j, subset] @ slope
+        return means, variances
 
     def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
         X, y = draw_gaussian(n_samples, rng, self.prior, self.means, self.covariances)
@@ -177,6 +208,19 @@ def gaussian_posterior(values: np.ndarray, prior: np.ndarray, means: np.ndarray,
     log_determinants = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     log_joint = np.log(prior) - log_determinants - 0.5 * (whitened**2).sum(axis=1).T  # (n, C)
     return np.asarray(softmax(log_joint, axis=1))
+
+
+def _mutual_information(proba: np.ndarray, means: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """I(y; x) of a class with probabilities (n, C) and a Gaussian x with means (n, C) and variances (C,), (n,)."""
+    nodes, weights = np.polynomial.hermite.hermgauss(20)
+    gain = np.zeros(len(proba))
+    for c in range(proba.shape[1]):
+        x = means[:, c, None] + np.sqrt(2 * variances[c]) * nodes  # (n, nodes)
+        deviations = (x[:, :, None] - means[:, None, :]) ** 2 / variances
+        log_joint = np.log(np.maximum(proba, 1e-300))[:, None, :] - 0.5 * (deviations + np.log(variances))
+        after = log_softmax(log_joint, axis=2)[:, :, c] - np.log(np.maximum(proba[:, c, None], 1e-300))
+        gain += proba[:, c] * (after @ (weights / np.sqrt(np.pi)))
+    return gain
 
 
 def _signal(
