@@ -53,7 +53,9 @@ class Command(Enum):
     STOP = "q"
 
 
-Data = Annotated[str | None, typer.Option(metavar="NAME", help="A data set by name, wine if none is given; a wrong name lists them.")]
+Data = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A data set by name, wine if none is given; a wrong name lists them.")
+]
 Kind = Annotated[Model, typer.Option("--model", help="The stand-in for your validated model.")]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, instead of --data.")]
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of --csv that holds the class.")]
@@ -240,10 +242,9 @@ class Dialogue:
         if len(ranked) > MOST_CLASSES_SHOWN:
             self.console.print(f"  ... and {len(ranked) - MOST_CLASSES_SHOWN} classes that are less likely")
         left = "unlimited" if report["left"] is None else f"{report['left']:g}"
-        entropy = report["uncertainty"]["total"]
-        self.console.print(
-            f"  prediction {report['prediction']}, entropy {entropy:.3f}, spent {report['spent']:g}, left {left}"
-        )
+        trust = [f"{name} {number:.3f}" for name, number in _trust(report["uncertainty"])]
+        money = [f"spent {report['spent']:g}", f"left {left}"]
+        self.console.print("  " + ", ".join([f"prediction {report['prediction']}", *trust, *money]))
 
     def _complain(self, error: InvalidInput) -> None:
         self.console.print(f"  {error}", style="red")
@@ -271,8 +272,8 @@ def _prepare(
         raise InvalidInput("--csv needs --target COLUMN, the column that holds the class of each row.")
     if csv is None and (data or "wine") not in names():
         raise InvalidInput(f"--data: there is no data set {data!r}. The data sets are: {', '.join(names())}.")
-    say(f"training the stand-in, {model.value}")
     dataset = load(data or "wine") if csv is None else read_csv(csv, str(target), drop)
+    say(f"training the stand-in, {model.value}")
     for column in row_counters(dataset.X):
         _console(stderr=True).print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
     rows = train_stand_in(dataset, model.value, seed)
@@ -318,6 +319,12 @@ def _parse(column: Column, text: str) -> Any:
     return float(text)
 
 
+def _trust(uncertainty: dict[str, float | None]) -> list[tuple[str, float]]:
+    """Entropy, and the epistemic uncertainty where there is one."""
+    shown = (("entropy", uncertainty["total"]), ("epistemic", uncertainty["epistemic"]))
+    return [(name, number) for name, number in shown if number is not None]
+
+
 def _print_rows(console: Console, rows: StandIn) -> None:
     data = repr(rows.dataset).removeprefix("Dataset(").removesuffix(")")
     for what, text in (("Data", data), ("Model", rows.model), ("Split", rows.split)):
@@ -336,8 +343,8 @@ def _print_curves(console: Console, comparison: Comparison) -> None:
     for name in names.values():
         table.add_column(name, justify="right")
     for row in comparison.curves.to_dict("records"):
-        best = max(row[key] for key in names)
-        cells = [f"{row[key]:.1%}{'*' if row[key] == best else ' '}" for key in names]
+        best = max(row[key] for key in names) - 1e-9
+        cells = [f"{row[key]:.1%}{'*' if row[key] >= best else ' '}" for key in names]
         table.add_row(f"{row['budget']:.4g}", *cells)
     console.print(table)
     console.print(f"The model with everything: {comparison.full:.1%}   (* the best of its row)")
@@ -351,7 +358,9 @@ def _print_story(console: Console, story: Story) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("step", "asked", "value", "price", "prediction", "probability", "entropy"):
-        table.add_column(name, justify="right" if name in ("step", "price", "entropy") else "left", overflow="fold")
+        text = name in ("asked", "value", "prediction")
+        numeric = name in ("step", "price", "entropy")
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=not text)
     for t, step in enumerate(story.trace):
         share = max(step["probabilities"].values())
         right = story.truth is None or step["prediction"] == story.truth

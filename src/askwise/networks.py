@@ -17,9 +17,10 @@ from askwise.schema import Schema
 MOST_CATEGORIES = 32
 CLIP = 5.0
 
+# Each may overwrite its argument.
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0.0),
+    "relu": lambda x: np.maximum(x, 0.0, out=x),
     "tanh": np.tanh,
     "logistic": expit,
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0.0))),

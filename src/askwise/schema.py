@@ -67,7 +67,7 @@ class Schema:
     def encode(self, X: Any) -> np.ndarray:
         """Table -> (n, D) floats, NaN = not observed. An array of numbers is taken as encoded already."""
         if not isinstance(X, pd.DataFrame):
-            array = _as_array(X).astype(float)
+            array = _as_array(X).astype(float, copy=False)
             if array.shape[1] != len(self.columns):
                 raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {array.shape[1]}.")
             return array
@@ -126,6 +126,8 @@ class Schema:
 
 
 def _as_array(X: Any) -> np.ndarray:
+    if isinstance(X, np.ndarray) and X.dtype == float and X.ndim == 2 and X.size and not np.isinf(X).any():
+        return X  # the common case inside askwise, without scikit-learn's checks
     try:
         return np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
     except ValueError as error:

@@ -307,7 +307,10 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
     def _make_policy(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Policy:
         named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
         policy = self.policy if isinstance(self.policy, Policy) else named[self.policy]()
-        problem = Problem(
+        return policy.fit(self._problem(X, y, seeds))
+
+    def _problem(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Problem:
+        return Problem(
             values=self.predictor_.training_values_,
             y=class_positions(self.classes_, y),
             schema=self.schema_,
@@ -319,7 +322,6 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             random_state=seeds["policy"],
             progress=self.progress,
         )
-        return policy.fit(problem)
 
     def _rehearse(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Rehearsal:
         """Training rows as if new: left out of their own completions, and of the model where it was fitted here."""

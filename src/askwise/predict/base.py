@@ -49,7 +49,7 @@ class SubsetPredictor(BaseEstimator):
         self.model_ = FrozenModel(self.estimator_, self.schema_)
         self.classes_ = self.model_.classes
         labels = class_positions(self.classes_, y)
-        values = self.schema_.encode(X)
+        values = self.schema_.encode(X).copy()
         self.takes_missing_ = self.model_.takes_missing(values)
         self.training_values_ = values
         self._fit(values, labels)

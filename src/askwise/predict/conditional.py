@@ -13,7 +13,7 @@ from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.neighbours import CELLS_AT_ONCE, Neighbours
 
-REHEARSAL_NEIGHBOURS = 30
+REHEARSAL_NEIGHBOURS = 20
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from askwise.networks import ACTIVATIONS
 from askwise.predict.final_layer import layers_of, split_pipeline
 from askwise.predict.wrapped import FrozenModel, as_tensor, evaluating
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 64
 
 
 class StackedModels:
@@ -54,7 +54,7 @@ class StackedLayers:
             inputs = act(inputs)
         logits = inputs @ self.weights[-1] + self.biases[-1]  # (k, n, C)
         logits -= logits.max(axis=2, keepdims=True)
-        proba = np.exp(logits)
+        proba = np.exp(logits, out=logits)
         proba /= proba.sum(axis=2, keepdims=True)
         return proba.transpose(1, 0, 2).reshape(n, -1)
 

@@ -1,0 +1,423 @@
+"""What every predictor promises, whichever model it wraps."""
+
+import pickle
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from pandas.testing import assert_frame_equal
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from askwise.errors import InvalidInput
+from askwise.predict import (
+    ConditionalPredictor,
+    ImputedPredictor,
+    LocalPredictor,
+    MaskTrainedPredictor,
+    ReparametrizedPredictor,
+    SubsetPredictor,
+)
+
+PREDICTORS = {
+    "mean": lambda model: ImputedPredictor(model, "mean"),
+    "zero": lambda model: ImputedPredictor(model, "zero"),
+    "marginal": lambda model: ImputedPredictor(model, "marginal", n_draws=10, random_state=0),
+    "conditional": lambda model: ConditionalPredictor(model, n_neighbors=20, random_state=0),
+    "local": LocalPredictor,
+    "output": lambda model: ReparametrizedPredictor(model, "output", epochs=3, random_state=0),
+    "masked": lambda model: MaskTrainedPredictor(model, epochs=3, width=8, random_state=0),
+}
+WRAPPING_ONLY = ["mean", "zero", "marginal", "conditional"]  # equal to the model on complete rows
+
+
+def numeric_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=90)
+    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7])]
+    return X, y
+
+
+def holed_data():
+    X, y = numeric_data()
+    X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
+    return X, y
+
+
+def mixed_data():
+    """Numbers, counts, text, booleans and a category, with missing cells in all but the complete types."""
+    rng = np.random.default_rng(0)
+    n = 90
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(50, 10, n),
+            "visits": rng.integers(0, 5, n),
+            "city": rng.choice(["Ghent", "Lille", "Namur"], n),
+            "smoker": rng.random(n) < 0.4,
+            "pain": pd.Categorical(rng.choice(["none", "mild", "bad"], n), ["none", "mild", "bad"]),
+        }
+    )
+    y = ((table["age"] > 50) ^ (table["city"] == "Lille")).astype(int).to_numpy()
+    table.loc[rng.random(n) < 0.15, "age"] = np.nan
+    table.loc[rng.random(n) < 0.15, "city"] = np.nan
+    return table, y
+
+
+def pipeline():
+    """Encoders, imputer and all; it picks columns by type, so that it can be trained on any subset of them."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    return make_pipeline(
+        ColumnTransformer(
+            [
+                ("numbers", numbers, make_column_selector(dtype_include="number")),
+                ("others", OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
+            ]
+        ),
+        LogisticRegression(),
+    )
+
+
+def boosting():
+    return HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5, random_state=0)
+
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "logistic regression": (LogisticRegression, numeric_data),
+    "pipeline": (pipeline, mixed_data),
+    "gradient boosting": (boosting, holed_data),
+}
+
+
+class Case:
+    """One fitted model and one predictor fitted around it."""
+
+    def __init__(self, predictor: str, model: str) -> None:
+        make_model, make_data = MODELS[model]
+        self.X, self.y = make_data()
+        self.model = make_model().fit(self.X, self.y)
+        self.answers_before = self.model.predict_proba(self.X)
+        self.bytes_before = pickle.dumps(self.model)
+        self.hash_before = joblib.hash(self.model)
+        self.make = PREDICTORS[predictor]
+        self.predictor: SubsetPredictor = self.make(self.model).fit(self.X, self.y)
+        n, d = np.shape(self.X)
+        rng = np.random.default_rng(5)
+        # A few subsets, so that a model per subset is trained a few times only.
+        subsets = np.vstack([np.zeros(d, bool), np.ones(d, bool), rng.random((4, d)) < 0.5])
+        self.mask = subsets[rng.integers(len(subsets), size=n)]
+        self.mask[: len(subsets)] = subsets
+
+    def rows(self, picked):
+        return self.X.iloc[picked] if isinstance(self.X, pd.DataFrame) else self.X[picked]
+
+    @property
+    def complete(self):
+        return np.flatnonzero(~pd.DataFrame(self.X).isna().to_numpy().any(axis=1))
+
+
+@pytest.fixture(scope="module", params=[(p, m) for m in MODELS for p in PREDICTORS], ids=lambda pair: "-".join(pair))
+def case(request):
+    return Case(*request.param)
+
+
+@pytest.fixture(scope="module", params=[(p, m) for m in MODELS for p in WRAPPING_ONLY], ids=lambda pair: "-".join(pair))
+def wrapping_case(request):
+    return Case(*request.param)
+
+
+def test_rows_are_distributions_on_every_subset(case):
+    proba = case.predictor.predict_proba(case.X, case.mask)
+    assert proba.shape == (len(case.y), len(case.predictor.classes_))
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-9)
+    assert (proba >= 0).all()
+
+
+def test_classes_are_those_of_the_model(case):
+    assert_array_equal(case.predictor.classes_, case.model.classes_)
+
+
+def test_the_empty_and_the_full_subset_are_answered(case):
+    d = np.shape(case.X)[1]
+    empty = case.predictor.predict_proba(case.X, np.zeros(d, bool))
+    assert_array_equal(empty, np.tile(empty[0], (len(empty), 1)))  # all rows look alike
+    full = case.predictor.predict_proba(case.X, np.ones(d, bool))
+    assert_array_equal(full, case.predictor.predict_proba(case.X))
+    assert len(np.unique(full, axis=0)) > 10
+
+
+def test_answers_use_what_is_observed(case):
+    d = np.shape(case.X)[1]
+    first = np.zeros(d, bool)
+    first[0] = True
+    rows = case.complete
+    proba = case.predictor.predict_proba(case.rows(rows), first)
+    assert len(np.unique(proba.round(9), axis=0)) > 5
+
+
+@pytest.mark.parametrize("filler", [1e6, np.nan])
+def test_hidden_cells_do_not_matter(case, filler):
+    expected = case.predictor.predict_proba(case.X, case.mask)
+    if isinstance(case.X, pd.DataFrame):
+        other = case.X.copy()
+        for j, name in enumerate(other.columns):
+            filling = filler
+            if other[name].dtype == bool or (filler == 1e6 and not pd.api.types.is_numeric_dtype(other[name].dtype)):
+                filling = other[name].iloc[::-1].to_numpy()  # another value of the same kind
+            elif np.isnan(filler) and pd.api.types.is_integer_dtype(other[name].dtype):
+                other[name] = other[name].astype(float)
+            other[name] = other[name].where(case.mask[:, j], filling)
+        assert not other.equals(case.X)
+    else:
+        other = np.where(case.mask, case.X, filler)
+    assert_array_equal(case.predictor.predict_proba(other, case.mask), expected)
+
+
+def test_the_mask_and_missing_cells_say_the_same(case):
+    """Hidden by the mask or missing in the table: one answer."""
+    missing = case.X.where(case.mask) if isinstance(case.X, pd.DataFrame) else np.where(case.mask, case.X, np.nan)
+    assert_array_equal(case.predictor.predict_proba(missing), case.predictor.predict_proba(case.X, case.mask))
+
+
+def test_a_row_has_its_own_answer_whoever_stands_beside_it(case):
+    together = case.predictor.predict_proba(case.X, case.mask)
+    order = np.random.default_rng(2).permutation(len(case.y))
+    shuffled = case.predictor.predict_proba(case.rows(order), case.mask[order])
+    assert_allclose(shuffled, together[order], rtol=0, atol=1e-9)
+    assert_array_equal(shuffled.argmax(axis=1), together[order].argmax(axis=1))
+    for r in range(8):
+        alone = case.predictor.predict_proba(case.rows([r]), case.mask[[r]])
+        assert_allclose(alone[0], together[r], rtol=0, atol=1e-9)
+        assert alone[0].argmax() == together[r].argmax()
+
+
+def test_no_rows_no_answers(case):
+    if isinstance(case.X, pd.DataFrame):
+        assert case.predictor.predict_proba(case.X[:0]).shape == (0, len(case.predictor.classes_))
+    else:
+        with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+            case.predictor.predict_proba(case.X[:0])
+
+
+def test_the_input_is_not_changed(case):
+    X, mask = case.X.copy(), case.mask.copy()
+    case.predictor.predict_proba(X, mask)
+    case.predictor.predict_full(X)
+    case.predictor.candidates(X, mask)
+    clone(case.predictor).fit(X, case.y)
+    assert_array_equal(mask, case.mask)
+    if isinstance(X, pd.DataFrame):
+        assert_frame_equal(X, case.X)
+    else:
+        assert_array_equal(X, case.X)
+
+
+def test_same_seed_same_numbers(case):
+    again = case.make(case.model).fit(case.X, case.y)
+    assert_array_equal(again.predict_proba(case.X, case.mask), case.predictor.predict_proba(case.X, case.mask))
+
+
+def test_asking_twice_gives_the_same_numbers(case):
+    first = case.predictor.predict_proba(case.X, case.mask)
+    assert_array_equal(case.predictor.predict_proba(case.X, case.mask), first)
+
+
+def test_a_clone_is_unfitted_and_has_the_same_parameters(case):
+    copy = clone(case.predictor)
+    assert {k: v for k, v in copy.get_params(deep=False).items() if k != "estimator"} == {
+        k: v for k, v in case.predictor.get_params(deep=False).items() if k != "estimator"
+    }
+    with pytest.raises(NotFittedError):
+        copy.predict_proba(case.X)
+    copy.fit(case.X, case.y)  # trains its own clone of the model
+    assert_allclose(copy.predict_proba(case.X, case.mask).sum(axis=1), 1)
+
+
+def test_the_wrapped_model_is_used_as_it_is_and_stays_as_it_was(case):
+    assert case.predictor.estimator_ is case.model
+    case.predictor.predict_proba(case.X, case.mask)
+    case.predictor.predict_full(case.X)
+    assert pickle.dumps(case.model) == case.bytes_before
+    assert joblib.hash(case.model) == case.hash_before
+    assert_array_equal(case.model.predict_proba(case.X), case.answers_before)
+
+
+def test_predictions_are_the_most_probable_classes(case):
+    proba = case.predictor.predict_proba(case.X, case.mask)
+    assert_array_equal(case.predictor.predict(case.X, case.mask), case.model.classes_[proba.argmax(axis=1)])
+
+
+def test_every_column_that_is_not_observed_is_a_candidate(case):
+    observed = case.mask & ~pd.DataFrame(case.X).isna().to_numpy()
+    assert_array_equal(case.predictor.candidates(case.X, case.mask), ~observed)
+
+
+def test_the_full_prediction_is_the_models_own_on_complete_rows(case):
+    rows = case.rows(case.complete)
+    assert_array_equal(case.predictor.predict_full(rows), case.model.predict_proba(rows))
+
+
+def test_the_global_random_state_is_left_alone(case):
+    before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
+    case.make(case.model).fit(case.X, case.y).predict_proba(case.X, case.mask)
+    assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (np.zeros((1, 1), bool), "mask must have shape"),
+        (np.zeros(3, bool), "mask must have shape"),
+        (np.zeros((90, 4), int), "mask must be boolean"),
+        ("all", "mask must be boolean"),
+    ],
+)
+def test_masks_that_are_refused(case, mask, message):
+    with pytest.raises(InvalidInput, match=message):
+        case.predictor.predict_proba(case.X, mask)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_unfitted_predictors_say_so(predictor):
+    X, y = numeric_data()
+    unfitted = PREDICTORS[predictor](LogisticRegression().fit(X, y))
+    for ask in (unfitted.predict_proba, unfitted.predict, unfitted.predict_full, unfitted.candidates):
+        with pytest.raises(NotFittedError):
+            ask(X)
+
+
+def test_on_the_full_mask_the_answer_is_the_models_own(wrapping_case):
+    case = wrapping_case
+    rows = case.rows(case.complete)
+    mask = np.ones(np.shape(rows), dtype=bool)
+    assert_array_equal(case.predictor.predict_proba(rows, mask), case.model.predict_proba(rows))
+
+
+def test_a_reparametrised_model_with_zero_epochs_is_the_imputed_one():
+    X, y = numeric_data()
+    mask = np.random.default_rng(0).random(X.shape) < 0.5
+    model = LogisticRegression().fit(X, y)
+    untrained = ReparametrizedPredictor(model, "output", epochs=0, random_state=0).fit(X, y)
+    imputed = ImputedPredictor(model, "mean").fit(X, y)
+    assert_allclose(untrained.predict_proba(X, mask), imputed.predict_proba(X, mask), rtol=0, atol=1e-9)
+
+
+def test_complete_rows_among_incomplete_ones_have_the_models_own_answer(wrapping_case):
+    case = wrapping_case
+    mask = case.mask.copy()
+    mask[case.complete[::2]] = True
+    proba = case.predictor.predict_proba(case.X, mask)
+    expected = case.model.predict_proba(case.rows(case.complete[::2]))
+    assert_allclose(proba[case.complete[::2]], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_where_the_model_takes_missing_cells_the_full_prediction_is_its_own(predictor):
+    X, y = holed_data()
+    model = boosting().fit(X, y)
+    fitted = PREDICTORS[predictor](model).fit(X, y)
+    assert_array_equal(fitted.predict_full(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_a_pipeline_that_takes_missing_cells_gives_its_own_full_prediction(predictor):
+    X, y = mixed_data()
+    model = pipeline().fit(X, y)
+    fitted = PREDICTORS[predictor](model).fit(X, y)
+    assert_array_equal(fitted.predict_full(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_missing_cells_in_other_columns_than_in_training_are_the_models_business_too(predictor):
+    X, y = numeric_data()
+    holes = X.copy()
+    holes[::7, 0] = np.nan
+    model = boosting().fit(holes, y)
+    fitted = PREDICTORS[predictor](model).fit(holes, y)
+    later = X.copy()
+    later[::5, 1] = np.nan
+    assert_array_equal(fitted.predict_full(later), model.predict_proba(later))
+
+
+@pytest.mark.parametrize("holes_in_training", [False, True])
+def test_a_model_that_takes_missing_cells_in_one_column_only(holes_in_training):
+    """The imputed column may be missing in the full prediction, the other one is completed."""
+    X, y = numeric_data()
+    table = pd.DataFrame(X, columns=list("abcd"))
+    model = make_pipeline(
+        ColumnTransformer([("imputed", SimpleImputer(), ["a"])], remainder="passthrough"), LogisticRegression()
+    ).fit(table, y)
+    holes = table.copy()
+    if holes_in_training:
+        holes.loc[::6, "a"] = np.nan
+        holes.loc[::5, "b"] = np.nan
+    fitted = ConditionalPredictor(model, n_neighbors=20, random_state=0).fit(holes, y)
+    lacks_a = table.assign(a=np.nan)
+    assert_array_equal(fitted.predict_full(lacks_a), model.predict_proba(lacks_a))
+    lacks_b = table.assign(b=np.nan)
+    assert_array_equal(fitted.predict_full(lacks_b), fitted.predict_proba(lacks_b))
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_where_the_model_refuses_missing_cells_the_full_prediction_is_from_all_that_is_there(predictor):
+    X, y = numeric_data()
+    model = LogisticRegression().fit(X, y)
+    holes = holed_data()[0]
+    fitted = PREDICTORS[predictor](model).fit(holes, y)
+    full = fitted.predict_full(holes)
+    assert_allclose(full.sum(axis=1), 1)
+    complete = ~np.isnan(holes).any(axis=1)
+    assert_allclose(full[complete], model.predict_proba(holes[complete]), rtol=0, atol=1e-12)
+    assert_allclose(full[~complete], fitted.predict_proba(holes)[~complete], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("predictor", ["mean", "marginal", "conditional"])
+def test_a_model_that_refuses_missing_cells_never_gets_one(predictor):
+    X, y = numeric_data()
+    holes = holed_data()[0]
+    model = LogisticRegression().fit(X, y)
+
+    class Watching(LogisticRegression):
+        def predict_proba(self, X):
+            assert not np.isnan(X).any()
+            return super().predict_proba(X)
+
+    watching = Watching().fit(X, y)
+    fitted = PREDICTORS[predictor](watching).fit(holes, y)
+    mask = np.random.default_rng(0).random(X.shape) < 0.5
+    expected = PREDICTORS[predictor](model).fit(holes, y).predict_proba(holes, mask)
+    assert_allclose(fitted.predict_proba(holes, mask), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("default")  # as for a user: a warning must not stand in for the model's refusal
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_arrays_of_whole_numbers(predictor):
+    """Hidden cells are filled with means and averages, not with means rounded to the type of the table."""
+    X = np.random.default_rng(0).integers(0, 3, size=(90, 3))
+    y = (X[:, 0] + X[:, 1] > 2).astype(int)
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    whole = PREDICTORS[predictor](LogisticRegression()).fit(X, y)
+    real = PREDICTORS[predictor](LogisticRegression()).fit(X.astype(float), y)
+    assert not whole.takes_missing_.any()
+    assert_allclose(whole.predict_proba(X, mask), real.predict_proba(X.astype(float), mask), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("predictor", WRAPPING_ONLY)
+def test_a_category_never_seen_is_the_models_business(predictor):
+    X, y = mixed_data()
+    model = pipeline().fit(X, y)
+    fitted = PREDICTORS[predictor](model).fit(X, y)
+    before = fitted.predict_proba(X)
+    rows = np.flatnonzero(X.notna().all(axis=1))
+    later = X.iloc[rows].assign(city="Liège")
+    assert_array_equal(fitted.predict_proba(later), model.predict_proba(later))
+    assert_array_equal(fitted.predict_proba(X), before)

@@ -1,0 +1,215 @@
+"""The HTML page, from numbers set by hand: no model is trained here."""
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from askwise.acquire import Trajectory
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.report import COLOURS, Report, class_colours, order_shares, render, short, shown_value, write_report
+from askwise.standin import Comparison, Story
+from askwise.uncertainty import Uncertainty
+
+EVIL = "<script>alert('x')</script>"
+FEATURES = ["age", EVIL, "price in $ and $"]
+ORDER = np.array([[1, 0, 2], [1, 2, -1]])
+
+
+def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -> Trajectory:
+    n, steps = order.shape
+    numbers = np.full((n, steps + 1), 0.5)
+    return Trajectory(
+        order=order,
+        costs=np.ones(order.shape),
+        proba=np.full((n, steps + 1, 2), 0.5),
+        uncertainty=Uncertainty(*[numbers] * 6),
+        start=np.zeros((n, len(features)), dtype=bool),
+        features=features,
+        classes=np.array(["no", "yes"]),
+    )
+
+
+def make_comparison(trajectory: Trajectory) -> Comparison:
+    curves = pd.DataFrame(
+        {
+            "budget": [1.0, 2.0, 3.0],
+            "askwise": [0.611, 0.822, 0.933],
+            "static": [0.6, 0.7, 0.8],
+            "random": [0.5, 0.6, 0.7],
+            "random_low": [0.4, 0.5, 0.6],
+            "random_high": [0.55, 0.65, 0.75],
+            "log_loss": [0.9, 0.5, 0.1234],
+        }
+    )
+    return Comparison(curves, 0.957, False, trajectory)
+
+
+def make_step(feature: str | None, value: object, proba: dict[str, float], epistemic: float | None = None):
+    return {
+        "event": "answer" if feature else "start",
+        "feature": feature,
+        "value": value,
+        "cost": 1.5 if feature else 0.0,
+        "prediction": max(proba, key=lambda label: proba[label]),
+        "probabilities": proba,
+        "uncertainty": {"total": 0.321, "epistemic": epistemic},
+    }
+
+
+@pytest.fixture
+def report() -> Report:
+    trace = [
+        make_step(None, None, {"no": 0.6, "<b>yes</b>": 0.4}),
+        make_step(EVIL, "<img src=x onerror=alert(1)>", {"no": 0.3, "<b>yes</b>": 0.7}),
+        make_step("panel", {"height": 1.25, "weight": None}, {"no": 0.1, "<b>yes</b>": 0.9}),
+    ]
+    story = Story("Held-out case 7", trace, "<b>yes</b>")
+    about = [("data", f"a table & {EVIL}"), ("seed", "0")]
+    return Report(f"table {EVIL}", about, story, make_comparison(make_trajectory()))
+
+
+def pictures(page: str) -> list[ET.Element]:
+    return [ET.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)]
+
+
+def texts(picture: ET.Element) -> list[str]:
+    return ["".join(node.itertext()) for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_page_loads_nothing(report):
+    page = render(report)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!\#)""", page.replace("&lt;img src=x", ""))
+    assert not re.findall(r"url\((?!\#)|@import|<link|<script|<iframe|<img", page)
+
+
+def test_names_and_values_from_the_data_are_text(report):
+    page = render(report)
+    assert "<b>yes</b>" not in page.replace("<b>&lt;b&gt;yes&lt;/b&gt;</b>", "")
+    assert page.count("&lt;script&gt;") >= 5  # title, heading, step, about, and both pictures
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_pictures_are_well_formed_and_label_everything(report):
+    curves, order, story = pictures(render(report))
+    assert {"askwise", "static order", "the model with everything"} <= set(texts(curves))
+    assert set(FEATURES) <= set(texts(order))  # dollar signs are no mathematics
+    assert f"1. {EVIL}" in texts(story)
+
+
+def test_curves_have_a_point_for_each_budget(report):
+    curves = pictures(render(report))[0]
+    for way in ("askwise", "static", "random"):
+        line = next(node for node in curves.iter() if node.get("id") == f"curves-curve-{way}")
+        path = next(node for node in line if node.tag.endswith("path")).attrib["d"]
+        assert len(re.findall(r"[ML] ", path)) == 3
+    assert any(node.get("id") == "curves-band-random" for node in curves.iter())
+
+
+def test_ids_are_unique_and_references_resolve(report):
+    page = render(report)
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+
+
+def test_all_numbers_are_in_the_table(report):
+    page = render(report)
+    for number in ("61.1", "82.2", "93.3", "80.0", "55.0", "0.123", "95.7"):
+        assert f">{number}" in page
+
+
+def test_a_wrong_prediction_is_marked(report):
+    assert render(report).count('class="wrong"') == 1
+
+
+def test_epistemic_uncertainty_is_shown_where_there_is_one(report):
+    assert "epistemic" not in render(report)
+    trace = [*report.story.trace[:-1], make_step("age", 3, {"no": 0.2, "<b>yes</b>": 0.8}, epistemic=0.0456)]
+    page = render(replace(report, story=replace(report.story, trace=trace)))
+    assert "epistemic" in page
+    assert "0.046" in page
+
+
+def test_a_story_alone_has_no_curves(report):
+    page = render(replace(report, comparison=None))
+    assert len(pictures(page)) == 1
+    assert "Accuracy by budget" not in page
+
+
+def test_the_same_content_gives_the_same_bytes(report):
+    assert render(report) == render(report)
+
+
+def test_many_features_and_classes_fit():
+    features = [f"a rather long feature name, number {i}" for i in range(64)]
+    trajectory = make_trajectory(np.tile(np.arange(40), (3, 1)), features)
+    proba = {f"class {c}": p for c, p in enumerate(np.linspace(1, 2, 14) / np.linspace(1, 2, 14).sum())}
+    story = Story("Case", [make_step(None, None, proba), make_step(features[0], 1.0, proba)])
+    page = render(Report("wide", [], story, make_comparison(trajectory)))
+    assert "34 features that are asked for later are not drawn" in page
+    assert ">other</span>" in page
+    order = pictures(page)[1]
+    assert len([text for text in texts(order) if text.endswith("…")]) == 30
+
+
+def test_nothing_bought_is_a_page_too(report):
+    assert render(replace(report, comparison=make_comparison(make_trajectory(np.empty((2, 0), dtype=int)))))
+
+
+def test_order_shares_by_hand():
+    features, share = order_shares(make_trajectory())
+    assert features == [EVIL, "price in $ and $", "age"]  # mean positions 0, 1.5 and (1 + 3) / 2
+    assert share.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.0]]
+
+
+def test_few_classes_keep_their_own_colours():
+    shown, colours = class_colours([make_step(None, None, {"b": 0.5, "a": 0.5})])
+    assert shown == ["b", "a"]
+    assert [colours[label] for label in shown] == list(COLOURS[:2])
+
+
+def test_writing_leaves_one_whole_file(report, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    assert write_report(path, report) == path
+    assert path.read_text(encoding="utf-8") == render(report)
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_places_that_cannot_be_written_are_refused(report, tmp_path):
+    with pytest.raises(InvalidInput, match="is a folder"):
+        write_report(tmp_path, report)
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        write_report(tmp_path / "nowhere" / "page.html", report)
+
+
+def test_a_failing_disk_leaves_the_old_page(report, tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("askwise.report.os.replace", full)
+    with pytest.raises(AskwiseError, match="No space left"):
+        write_report(path, report)
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_short_and_shown():
+    assert short("two\nlines") == "two lines"
+    assert short("x" * 40, 10) == "x" * 9 + "…"
+    assert shown_value({"a": 1.23456789, "b": None}) == "a 1.23457, b -"
+    assert shown_value(True) == "True"
+
+
+def test_drawing_does_not_touch_pyplot():
+    code = "import sys, askwise.report; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,99 @@
+"""Masks: checked, drawn, extended, and the one gate that hides what they do not show."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_array_equal
+
+from askwise.errors import InvalidInput
+from askwise.subsets import check_mask, distinct, extended, hide, sample
+
+
+def test_a_mask_of_the_right_shape_is_copied():
+    mask = np.array([[True, False], [False, False]])
+    checked = check_mask(mask, (2, 2))
+    checked[0, 0] = False
+    assert mask[0, 0]
+
+
+def test_one_row_serves_all():
+    assert check_mask([True, False], (3, 2)).tolist() == [[True, False]] * 3
+
+
+@pytest.mark.parametrize("mask", [[[1, 0]], [[1.0, 0.0]], [["True", "False"]], [[None, True]], 1])
+def test_masks_that_are_not_boolean_are_refused(mask):
+    with pytest.raises(InvalidInput, match=r"known must be boolean \(True = observed\)"):
+        check_mask(mask, (1, 2), "known")
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 2, 1), (3,), (), (1, 2)])
+def test_masks_of_other_shapes_are_refused(shape):
+    with pytest.raises(InvalidInput, match=r"mask must have shape \(2, 2\) or \(2,\)"):
+        check_mask(np.ones(shape, dtype=bool), (2, 2))
+
+
+@given(
+    arrays(float, (3, 4), elements=st.just(np.nan) | st.floats(-5, 5)),
+    arrays(bool, (3, 4)),
+)
+def test_the_gate_shows_what_is_in_the_mask_and_there_and_nothing_else(values, mask):
+    shown, observed = hide(values, mask)
+    assert_array_equal(observed, mask & ~np.isnan(values))
+    assert_array_equal(np.isnan(shown), ~observed)
+    assert_array_equal(shown[observed], values[observed])
+
+
+def test_the_gate_returns_new_arrays():
+    values, mask = np.array([[1.0, 2.0]]), np.array([[True, True]])
+    shown, observed = hide(values, mask)
+    shown[0, 0] = 9
+    observed[0, 0] = False
+    assert values.tolist() == [[1.0, 2.0]]
+    assert mask.all()
+
+
+def test_the_gate_without_a_mask_hides_nothing():
+    shown, observed = hide(np.array([[1.0, np.nan]]))
+    assert_array_equal(shown, [[1.0, np.nan]])
+    assert observed.tolist() == [[True, False]]
+
+
+def test_drawn_sizes_are_even_and_never_full():
+    """Uniform subsets would nearly all have half of the features."""
+    drawn = sample(8000, 8, np.random.default_rng(0))
+    assert drawn.dtype == bool
+    counts = np.bincount(drawn.sum(axis=1), minlength=9)
+    assert counts[8] == 0
+    assert (np.abs(counts[:8] / 8000 - 1 / 8) < 0.02).all()
+
+
+def test_drawn_subsets_of_a_size_are_uniform():
+    drawn = sample(8000, 3, np.random.default_rng(0))
+    ones = drawn[drawn.sum(axis=1) == 1]
+    assert (np.abs(ones.mean(axis=0) - 1 / 3) < 0.04).all()
+
+
+def test_same_seed_same_masks():
+    assert_array_equal(sample(20, 5, np.random.default_rng(3)), sample(20, 5, np.random.default_rng(3)))
+
+
+def test_extended_sets_one_feature_per_row_and_leaves_the_original():
+    mask = np.array([[False, False], [True, False], [False, False]])
+    before = mask.copy()
+    after = extended(mask, np.array([1, 1, -1]))
+    assert after.tolist() == [[False, True], [True, True], [False, False]]
+    assert_array_equal(mask, before)
+
+
+def test_extended_by_what_is_there_already():
+    assert extended(np.array([[True]]), np.array([0])).tolist() == [[True]]
+
+
+@given(arrays(bool, (6, 3)))
+def test_distinct_rows_give_back_the_mask(mask):
+    rows, inverse = distinct(mask)
+    assert inverse.shape == (6,)
+    assert_array_equal(rows[inverse], mask)
+    assert len(np.unique(rows, axis=0)) == len(rows)
