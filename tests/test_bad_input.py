@@ -180,6 +180,7 @@ ASKING = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("ask", ASKING)
 @pytest.mark.parametrize(
     ("spoil", "words"),

@@ -140,7 +140,7 @@ def test_a_missing_extra_is_named(monkeypatch, tmp_path):
     ("columns", "target", "message"),
     [
         ({}, "nope", r"no column 'nope'. Its columns are: size, colour \[hue\], flag, count, answer"),
-        ({"answer": ["yes", None] * 40}, "answer", r"missing in 40 of 80 rows .* line 3"),
+        ({"answer": ["yes", None] * 40}, "answer", r"missing in 40 of 80 rows .*the first is row 2"),
         ({"answer": "yes"}, "answer", "two or more classes"),
         ({"answer": np.linspace(0, 1, 80)}, "answer", "regression"),
         ({"answer": [f"case {i}" for i in range(80)]}, "answer", "not a class"),
@@ -164,12 +164,17 @@ def test_files_that_are_no_tables_are_refused(csv, tmp_path):
     empty.touch()
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00\x81\n" * 30)
+    semicolons = tmp_path / "semicolons.csv"
+    make_table().to_csv(semicolons, index=False, sep=";")
+    short = tmp_path / "short.csv"
+    make_table(5).to_csv(short, index=False)
     for path, message in [
         (tmp_path / "none.csv", "there is no file"),
         (empty, "is empty"),
         (tmp_path, "cannot be read"),
         (binary, "cannot be read"),
-        (csv(make_table(5)), "at least 20"),
+        (semicolons, "separated by ';'"),
+        (short, "at least 20"),
         (csv(make_table()[["answer"]]), "no columns besides the target"),
     ]:
         result = run("demo", "--csv", path, "--target", "answer", "--report", tmp_path / "p.html")

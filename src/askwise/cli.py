@@ -311,7 +311,7 @@ def _parse(column: Column, text: str) -> Any:
     if not text:
         raise InvalidInput("Type a value, or one of ? u q.")
     if column.is_category:
-        spelled = {str(value): value for value in column.known}
+        spelled = {str(value).strip(): value for value in column.known}
         if text not in spelled:
             raise InvalidInput(f"{column.name!r} has no value {text!r} in the training rows; type one of its values.")
         return spelled[text]

@@ -25,6 +25,7 @@ class Column:
     dtype: Any
     values: list[Any] | None = None
     n_known: int = 0
+    missing: Any = np.nan
     codes: dict[Any, int] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,15 +62,17 @@ class Column:
             return encoded.astype(self.dtype) if isinstance(self.dtype, np.dtype) else pd.array(encoded, self.dtype)
         codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
         if isinstance(self.dtype, pd.CategoricalDtype):
-            seen_later = len(self.values) > self.n_known
+            seen_later = codes.max(initial=-1) >= self.n_known
             categories = pd.Index(self.values) if seen_later else self.dtype.categories
             return pd.Categorical.from_codes(codes, categories=categories, ordered=self.dtype.ordered)
-        table = pd.Series(self.values, dtype=self.dtype).array
-        return extensions.take(table, codes, allow_fill=True)
+        decoded = extensions.take(pd.Series(self.values, dtype=self.dtype).array, codes, allow_fill=True)
+        if self.dtype == object:
+            decoded[codes < 0] = self.missing
+        return decoded
 
     def encode_answer(self, value: Any) -> float:
         """One value given by a person; unlike in a batch, a category never seen is refused."""
-        if value is None or (isinstance(value, float) and np.isnan(value)) or value is pd.NA:
+        if is_missing(value):
             raise InvalidInput(
                 f"The answer for {self.name!r} is missing. If it cannot be had, call unavailable({self.name!r})."
             )
@@ -122,6 +125,11 @@ class Column:
         return self.codes[value]
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value says "not there": None, NA or NaN."""
+    return value is None or value is pd.NA or (isinstance(value, numbers.Real) and bool(value != value))
+
+
 def read_column(label: Any, series: pd.Series) -> Column:
     dtype = series.dtype
     name = str(label)
@@ -138,7 +146,9 @@ def read_column(label: Any, series: pd.Series) -> Column:
     present = series.dropna()
     texts = present.map(lambda value: isinstance(value, str | bool | np.bool_)).to_numpy(dtype=bool)
     if texts.all():
-        return Column(label, dtype, sorted(present.unique().tolist(), key=lambda value: (str(type(value)), value)))
+        values = sorted(present.unique().tolist(), key=lambda value: (str(type(value)), value))
+        absent = series[series.isna()]
+        return Column(label, dtype, values, missing=absent.iloc[0] if len(absent) else np.nan)
     other = present[~texts].iloc[0]
     if not texts.any() and isinstance(other, numbers.Real):
         _numbers(series, name)

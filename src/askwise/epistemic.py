@@ -278,7 +278,9 @@ class FeatureDistance(EpistemicEstimator):
 
 
 def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:
-    """Whether the rows given to `fit` suffice to train models like the wrapped one."""
+    """Whether models like the wrapped one can be trained, and on rows of every class, from what `fit` was given."""
+    if not hasattr(unfrozen(predictor.estimator_), "fit") or not hasattr(predictor.estimator_, "get_params"):
+        return False
     usable = y[predictor.training_rows_for_models()]
     return set(np.unique(usable).tolist()) == set(predictor.classes_.tolist())
 

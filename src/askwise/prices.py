@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -90,10 +91,9 @@ def check_budget(budget: Any, n: int) -> np.ndarray:
     """Money per row, (n,): one number or one per row; None is unlimited."""
     if budget is None:
         return np.full(n, np.inf)
-    try:
-        money = np.asarray(budget, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"budget must be a number >= 0, one per row, or None; got {budget!r}.") from None
+    money = _real_array(budget)
+    if money is None:
+        raise InvalidInput(f"budget must be a number >= 0, one per row, or None; got {budget!r}.")
     if money.ndim not in (0, 1) or (money.ndim == 1 and len(money) != n):
         raise InvalidInput(f"budget must be one number or {n} numbers (one per row); got shape {money.shape}.")
     if np.isnan(money).any() or (money < 0).any():
@@ -109,25 +109,30 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
         for name, price in costs.items():
             values[_position(name, features, "costs")] = _price(price, name)
         return values
-    try:
-        values = np.asarray(costs, dtype=float)
-    except (TypeError, ValueError):
+    given = _real_array(costs)
+    if given is None:
         raise InvalidInput(
             f"costs must be numbers in feature order, a dict {{feature name: price}} or askwise.Prices; got {costs!r}."
-        ) from None
-    if values.shape != (len(features),):
+        )
+    if given.shape != (len(features),):
         raise InvalidInput(
-            f"costs must hold one price for each of the {len(features)} features; got shape {values.shape}. "
+            f"costs must hold one price for each of the {len(features)} features; got shape {given.shape}. "
             f"The features are: {_listed(features)}."
         )
-    return np.array([_price(price, name) for price, name in zip(values, features, strict=True)])
+    return np.array([_price(price, name) for price, name in zip(given, features, strict=True)])
+
+
+def _real_array(given: Any) -> np.ndarray | None:
+    """Numbers as floats; None for anything else, text that looks like numbers included."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # ragged
+        return None
+    return array.astype(float) if array.dtype.kind in "iuf" else None
 
 
 def _price(price: Any, name: Any) -> float:
-    try:
-        value = float(price)
-    except (TypeError, ValueError):
-        value = np.nan
+    value = float(price) if isinstance(price, numbers.Real) else np.nan
     if not np.isfinite(value) or value < 0:
         raise InvalidInput(
             f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "
@@ -137,11 +142,10 @@ def _price(price: Any, name: Any) -> float:
 
 
 def _resolve_shared(entry: Any, features: Sequence[Any], costs: np.ndarray) -> tuple[np.ndarray, float]:
-    try:
-        names, saving = entry
-        members = [_position(name, features, "Prices(shared)") for name in names]
-    except TypeError:
-        raise InvalidInput(f"Prices: shared must hold pairs (features, saving); got {entry!r}.") from None
+    if not isinstance(entry, Sequence) or len(entry) != 2 or isinstance(entry[0], str) or not np.iterable(entry[0]):
+        raise InvalidInput(f"Prices: shared must hold pairs (features, saving); got {entry!r}.")
+    names, saving = entry
+    members = [_position(name, features, "Prices(shared)") for name in names]
     if len(set(members)) < 2 or len(set(members)) < len(members):
         raise InvalidInput(f"Prices: a shared saving needs two or more different features; got {list(names)!r}.")
     return np.array(members), _price(saving, f"saving of {list(names)!r}")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_array
 
-from askwise.columns import Column, read_column
+from askwise.columns import Column, is_missing, read_column
 from askwise.errors import InvalidInput
 
 
@@ -82,7 +82,10 @@ class Schema:
         """(n, D) floats -> the table the wrapped model takes, or some columns of it."""
         picked = range(len(self.columns)) if columns is None else list(columns)
         if not (self.framed if framed is None else framed):
-            return values[:, list(picked)].astype(self.columns[0].dtype if not self.framed else float)
+            cells = values if columns is None else values[:, list(picked)]
+            dtype = np.dtype(float) if self.framed else self.columns[0].dtype
+            exact = dtype.kind == "f" or np.array_equal(np.nan_to_num(cells, nan=0.5).astype(dtype), cells)
+            return cells.astype(dtype) if exact else cells  # an imputed mean or a missing cell: no integer says it
         return pd.DataFrame({self.columns[j].label: self.columns[j].decode(values[:, j]) for j in picked})
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:
@@ -114,7 +117,12 @@ class Schema:
             raise InvalidInput(
                 f"The answer for {self.features[i]!r} must be a dict with columns out of {names}; got {value!r}."
             )
-        given = {str(name): cell for name, cell in value.items()}
+        given = {str(name): cell for name, cell in value.items() if not is_missing(cell)}
+        if not given:
+            feature = self.features[i]
+            raise InvalidInput(
+                f"The answer for {feature!r} is missing. If it cannot be had, call unavailable({feature!r})."
+            )
         return np.array(
             [column.encode_answer(given[column.name]) if column.name in given else np.nan for column in members]
         )

@@ -37,7 +37,7 @@ from askwise.selector import DynamicFeatureSelector
 MODELS = ("mlp", "forest", "logistic", "tree", "xgboost")
 TEST_SHARE = 0.3
 MOST_TRAINING_ROWS = 1500
-MOST_TEST_ROWS = 200
+MOST_TEST_ROWS = 150
 MOST_TEST_CELLS = 4000
 FEWEST_ROWS = 20
 RANDOM_ORDERS = 5
@@ -254,7 +254,7 @@ def _classifier(name: str, seed: int) -> Any:
     if name == "tree":
         return DecisionTreeClassifier(min_samples_split=5, min_samples_leaf=2, random_state=seed)
     if name == "xgboost":
-        return IntegerLabels(_xgboost()(n_estimators=100, random_state=seed, n_jobs=1))
+        return IntegerLabels(_xgboost()(n_estimators=50, random_state=seed, n_jobs=1))
     raise InvalidInput(f"model must be one of {', '.join(MODELS)}; got {name!r}.")
 
 
@@ -313,6 +313,11 @@ def _read_file(path: Path) -> pd.DataFrame:
         raise InvalidInput(
             f"{path} cannot be read as a comma-separated table in UTF-8: {reason}. Save it as one."
         ) from None
+    for separator in (";", "\t"):
+        if table.shape[1] == 1 and separator in str(table.columns[0]):
+            raise InvalidInput(
+                f"{path} seems to be separated by {separator!r}; save it with commas between its columns."
+            )
     if len(table) < FEWEST_ROWS:
         raise InvalidInput(
             f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."
@@ -325,8 +330,8 @@ def _checked_target(labels: pd.Series, path: Path) -> np.ndarray:
     missing = int(labels.isna().sum())
     if missing:
         raise InvalidInput(
-            f"The target {name!r} is missing in {missing} of {len(labels)} rows of {path} (the first is line "
-            f"{int(labels.isna().to_numpy().argmax()) + 2}). Fill in the label, or remove those rows from the file."
+            f"The target {name!r} is missing in {missing} of {len(labels)} rows of {path} (the first is row "
+            f"{int(labels.isna().to_numpy().argmax()) + 1}). Fill in the label, or remove those rows from the file."
         )
     distinct = labels.nunique()
     if distinct == 1:

@@ -410,8 +410,11 @@ def test_receiving_takes_the_cells_of_what_is_bought_and_its_price():
 def test_a_copy_is_independent():
     now = state()
     before = now.copy()
-    now.receive(np.array([0, 1]), np.ones((2, 4)))
-    now.available[:] = False
+    for array in (now.left, now.values):
+        array[:] = 1.0
+    for array in (now.mask, now.available):
+        array[:] = ~array
+    now.receive(np.array([-1, -1]), np.ones((2, 4)))
     assert not before.mask.any()
     assert np.isnan(before.values).all()
     assert before.left.tolist() == [5, 5]

@@ -151,7 +151,7 @@ def network(n_classes=3, dtype=torch.float32):
 def softmax_of(module, X):
     quiet = copy.deepcopy(module).eval()
     with torch.no_grad():
-        rows = torch.as_tensor(np.asarray(X), dtype=next(module.parameters()).dtype)
+        rows = torch.as_tensor(np.array(X), dtype=next(module.parameters()).dtype)
         return torch.softmax(quiet(rows), dim=1).numpy()
 
 
@@ -277,9 +277,9 @@ def test_answers_that_are_no_probabilities_are_refused_when_fitting():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (answering([0.5, 0.5]), r"shape \(120, 3\) .*classes \[0, 1, 2\].*got \(120, 2\).*askwise.wrap"),
-        (lambda X: np.full(len(X), 1.0), r"shape \(120, 3\).*got \(120,\)"),
-        (lambda X: np.full((3, 3), 1 / 3), r"shape \(120, 3\).*got \(3, 3\)"),
+        (answering([0.5, 0.5]), r"shape \(\d+, 3\) .*classes \[0, 1, 2\].*got \(\d+, 2\).*askwise.wrap"),
+        (lambda X: np.full(len(X), 1.0), r"shape \(\d+, 3\).*got \(\d+,\)"),
+        (lambda X: np.full((3, 3), 1 / 3), r"shape \(\d+, 3\).*got \(3, 3\)"),
         (answering([2.0, -1.0, 0.5]), "sum to one; got .*logits, apply a softmax"),
         (answering([1.5, -0.5, 0.0]), r"probabilities >= 0 that sum to one; got \[1.5, -0.5, 0.0\]"),
         (answering([0.2, 0.2, 0.2]), r"sum to one; got \[0.2, 0.2, 0.2\]"),
@@ -293,12 +293,11 @@ def test_answers_that_are_no_probabilities(model, message):
         predictor.fit(X, y).predict_proba(X)
 
 
-@pytest.mark.parametrize(("n_classes", "output"), [(4, "(120, 4)"), (2, "(120, 2)")])
-def test_a_module_with_other_outputs_than_classes(n_classes, output):
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_module_with_other_outputs_than_classes(n_classes):
     X, y = arrays()
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInput, match=rf"classes \[0, 1, 2\].*got \(\d+, {n_classes}\)"):
         ImputedPredictor(network(n_classes)).fit(X, y).predict_proba(X)
-    assert output in str(caught.value) or "classes" in str(caught.value)
 
 
 def test_a_module_that_gives_no_row_per_case():

@@ -31,6 +31,7 @@ def state_within(run: Trajectory, budget: float) -> tuple[np.ndarray, np.ndarray
 def measures(y: np.ndarray, proba: np.ndarray, spent: np.ndarray, bought: np.ndarray) -> dict[str, float]:
     """Measures of the predictions `proba` (n, C) of the labels `y` (n,), given as column indices."""
     predicted = proba.argmax(axis=1)
+    proba = proba / proba.sum(axis=1, keepdims=True)  # single-precision answers sum to one only so well
     return {
         "accuracy": float((predicted == y).mean()),
         "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +60,8 @@ class Session:
         )
         self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
         self._trace: list[dict[str, Any]] = []
+        if known is not None and not isinstance(known, Mapping):
+            raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         for name, value in (known or {}).items():
             i = self._unknown_feature(name)
             self._state.mask[0, i] = True
@@ -103,18 +107,18 @@ class Session:
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.members[i]] = self._schema.encode_feature(i, value)
-        self._remember()
-        paid = self._state.receive(np.array([i]), cells)
-        self._record("answer", feature, self._schema.show_feature(i, self._state.values[0]), float(paid[0]))
+        with self._all_or_nothing():
+            paid = self._state.receive(np.array([i]), cells)
+            self._record("answer", feature, self._schema.show_feature(i, self._state.values[0]), float(paid[0]))
 
     def unavailable(self, feature: str) -> None:
         """The feature cannot be had for this case; it is not suggested again and not charged."""
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
-        self._remember()
-        self._state.available[0, i] = False
-        self._record("unavailable", feature, None, 0.0)
+        with self._all_or_nothing():
+            self._state.available[0, i] = False
+            self._record("unavailable", feature, None, 0.0)
 
     def undo(self) -> None:
         """Take back the last answer or `unavailable`, money included."""
@@ -125,7 +129,7 @@ class Session:
     def report(self) -> dict[str, Any]:
         """Everything about the case, ready for JSON: NaN is None, an unlimited budget is None."""
         suggestion = self.suggest()
-        return {
+        report = {
             **self._trace[-1]["state"],
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
@@ -138,6 +142,7 @@ class Session:
             ],
             "trace": [{**{k: v for k, v in step.items() if k != "state"}, **step["state"]} for step in self._trace],
         }
+        return copy.deepcopy(report)
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         found, trust = assess(self._predictor, self._epistemic, self._state.values, self._state.column_mask)
@@ -149,8 +154,15 @@ class Session:
         }
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
-    def _remember(self) -> None:
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """One step that can be undone; if it fails, the session is as it was."""
         self._past.append((self._state.copy(), list(self._trace)))
+        try:
+            yield
+        except BaseException:
+            self.undo()
+            raise
 
     def _unknown_feature(self, feature: str) -> int:
         i = self._schema.position(feature)

@@ -68,7 +68,8 @@ class SubsetPredictor(BaseEstimator):
 
     def predict(self, X: Any, mask: Any = None) -> np.ndarray:
         """The most probable class per row."""
-        return np.asarray(self.classes_[self.predict_proba(X, mask).argmax(axis=1)])
+        proba = self.predict_proba(X, mask)
+        return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def predict_full(self, X: Any) -> np.ndarray:
         """The reference p(y | x): the wrapped model itself wherever it takes the row, else all that is available."""
@@ -79,6 +80,7 @@ class SubsetPredictor(BaseEstimator):
 
     def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
         """(n, D) columns that can still matter; here every one that is not observed."""
+        check_is_fitted(self, "model_")
         return ~hide(self.schema_.encode(X), mask)[1]
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:

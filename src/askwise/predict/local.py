@@ -35,6 +35,8 @@ class LocalPredictor(SubsetPredictor):
         self.max_models = max_models
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        if self.max_models < 1:
+            raise InvalidInput(f"max_models must be at least 1; got {self.max_models!r}.")
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         if isinstance(source, BlackBox):
             raise InvalidInput(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
@@ -86,14 +87,14 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
         )
     if is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
         estimator = wrap(estimator, np.unique(y).tolist())
-    if is_regressor(estimator):
-        raise InvalidInput(
-            f"estimator must be a classifier; {type(estimator).__name__} is a regressor (not supported)."
-        )
     if not hasattr(estimator, "fit") and not hasattr(estimator, "predict_proba"):
         raise InvalidInput(
             "estimator must be a classifier with predict_proba, a torch.nn.Module or a callable X -> probabilities; "
             f"got {type(estimator).__name__}."
+        )
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        raise InvalidInput(
+            f"estimator must be a classifier; {type(estimator).__name__} is a regressor (not supported)."
         )
     if _is_fitted(estimator):
         if sample_weight is not None:
@@ -119,6 +120,8 @@ class FrozenModel:
         self.classes = np.asarray(estimator.classes_)
         self.n_outputs = len(self.classes)
         self._framed = _wants_frame(estimator, schema)
+        # Trained on a DataFrame and given arrays: put the names back.
+        self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(n, D) encoded rows -> (n, C)."""
@@ -132,23 +135,27 @@ class FrozenModel:
 
     def table(self, values: np.ndarray) -> Any:
         """Encoded rows as the wrapped model takes them."""
-        return self.schema.decode(values, framed=self._framed)
+        table = self.schema.decode(values, framed=self._framed)
+        return table if self._names is None else pd.DataFrame(table, columns=self._names)
 
     def takes_missing(self, values: np.ndarray) -> np.ndarray:
-        """(D,) columns in which the model takes a missing cell, tried on rows of the training table."""
+        """(D,) columns in which the model takes a missing cell, by trial; its answer on a full row is checked."""
         n_columns = values.shape[1]
-        if np.isnan(values).any():
-            tried = np.isnan(values).any(axis=0)
-            rows = values[np.isnan(values[:, tried]).argmax(axis=0)]
-        else:
-            tried = np.ones(n_columns, dtype=bool)
-            rows = np.repeat(values[:1], n_columns, axis=0)
-            rows[np.arange(n_columns), np.arange(n_columns)] = np.nan
-        try:
-            self(rows)
-        except Exception:  # whatever a foreign model raises, it means no
+        complete = values[(~np.isnan(values)).argmax(axis=0), np.arange(n_columns)]  # a value of each column
+        self(complete[None])
+        rows = np.where(np.eye(n_columns, dtype=bool), np.nan, complete)
+        if self._answers(rows):
+            return np.ones(n_columns, dtype=bool)
+        if not isinstance(self.estimator, Pipeline):
             return np.zeros(n_columns, dtype=bool)
-        return tried
+        return np.array([self._answers(row[None]) for row in rows])  # steps of a Pipeline may differ by column
+
+    def _answers(self, values: np.ndarray) -> bool:
+        try:
+            self(values)
+        except Exception:  # whatever a foreign model raises, it means no
+            return False
+        return True
 
     def _checked(self, table: Any) -> np.ndarray:
         proba = np.asarray(self.estimator.predict_proba(table))
@@ -207,11 +214,16 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
     if n_expected is not None and n_expected != len(labels):
         raise InvalidInput(f"The wrapped model was trained on {n_expected} columns; X has {len(labels)}.")
     names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and schema.framed and list(names) != labels:
+    if names is not None and schema.framed and _plain_names(names) != _plain_names(labels):
         raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
     if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function):
         return schema.framed
     return schema.framed and (names is not None or bool(schema.is_category.any()) or n_expected is None)
+
+
+def _plain_names(names: Any) -> list[str]:
+    """Column names as LightGBM keeps them, which has no blanks."""
+    return [str(name).replace(" ", "_") for name in names]
 
 
 def is_torch_module(thing: Any) -> bool:
@@ -238,7 +250,7 @@ def as_tensor(X: Any, module: Any) -> Any:
     import torch
 
     parameter = next(module.parameters(), torch.zeros(1))
-    return torch.as_tensor(np.asarray(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
+    return torch.as_tensor(np.array(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
 
 
 @contextlib.contextmanager
