@@ -191,7 +191,7 @@ ASKING = {
         (lambda X: X[X.columns[::-1]], ["order"]),
         (lambda X: X.assign(iron=np.inf), ["'iron'", "infinite"]),
         (lambda X: X.assign(iron="much"), ["'iron'", "must hold numbers", "much"]),
-        (lambda X: X.assign(iron=pd.Timestamp("2020-02-02")), ["'iron'", "must hold numbers"]),
+        (lambda X: X.assign(iron=pd.Timestamp("2020-02-02")), ["'iron'", "dates or times", "number first"]),
         (lambda X: X.assign(iron=[[1, 2]] * len(X)), ["'iron'", "must hold numbers"]),
         (lambda X: X.assign(city=[["Ghent"]] * len(X)), ["'city'"]),
         (lambda X: X.to_numpy(), ["text|DataFrame"]),

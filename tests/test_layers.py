@@ -15,7 +15,7 @@ PACKAGE = Path(askwise.__file__).parent
 
 # From the bottom to the top. A module may import what stands below it, and its own package.
 LAYERS = [
-    ["errors", "columns", "schema", "subsets", "uncertainty", "metrics", "prices", "progress", "networks"],
+    ["errors", "columns", "schema", "subsets", "uncertainty", "metrics", "prices", "progress", "randomness", "networks"],
     ["datasets", "trees"],
     ["predict"],
     ["epistemic"],

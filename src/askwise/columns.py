@@ -51,7 +51,12 @@ class Column:
         if self.values is None:
             return _numbers(series, self.name)
         missing = series.isna().to_numpy(dtype=bool)
-        distinct = {value: self._code(value) for value in pd.unique(series[~missing])}
+        try:
+            distinct = {value: self._code(value) for value in pd.unique(series[~missing])}
+        except TypeError:  # unhashable
+            raise InvalidInput(
+                f"Column {self.name!r} must hold one of {self.known!r}; got {series.dtype} cells."
+            ) from None
         return series.map(distinct).to_numpy(dtype=float, na_value=np.nan)
 
     def decode(self, encoded: np.ndarray) -> Any:
@@ -130,13 +135,18 @@ def is_missing(value: Any) -> bool:
     return value is None or value is pd.NA or (isinstance(value, numbers.Real) and bool(value != value))
 
 
-def read_column(label: Any, series: pd.Series) -> Column:
-    dtype = series.dtype
-    name = str(label)
+def refuse_times(dtype: Any, name: str) -> None:
+    """Dates and times are no numbers yet."""
     if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype) or types.is_timedelta64_dtype(dtype):
         raise InvalidInput(
             f"Column {name!r} holds dates or times ({dtype}); turn it into a number first, such as days since a date."
         )
+
+
+def read_column(label: Any, series: pd.Series) -> Column:
+    dtype = series.dtype
+    name = str(label)
+    refuse_times(dtype, name)
     if types.is_complex_dtype(dtype):
         raise InvalidInput(f"Complex data not supported: column {name!r}.")
     if isinstance(dtype, pd.CategoricalDtype):
@@ -160,6 +170,7 @@ def read_column(label: Any, series: pd.Series) -> Column:
 
 
 def _numbers(series: pd.Series, name: str) -> np.ndarray:
+    refuse_times(series.dtype, name)
     try:
         if types.is_bool_dtype(series.dtype) or isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(float)

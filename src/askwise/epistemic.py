@@ -13,7 +13,6 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
@@ -21,6 +20,7 @@ from askwise.predict.final_layer import FinalLayer, final_layer, split_pipeline,
 from askwise.predict.imputed import typical_row
 from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers, stack
 from askwise.predict.wrapped import BlackBox, FrozenModel, is_torch_module
+from askwise.randomness import generator, seed_from
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 
@@ -177,7 +177,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 'epistemic="ensemble" trains further members and needs rows of every class that the model takes '
                 '(complete ones, unless it takes missing cells). Give more rows, or use epistemic="distance".'
             )
-        rng = check_random_state(self.random_state)
+        rng = generator(self.random_state)
         rows = predictor.training_rows_for_models()
         table, labels = predictor.model_.table(predictor.training_values_[rows]), y[rows]
         steps, classifier = split_pipeline(predictor.estimator_)
@@ -185,7 +185,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         jobs = []
         for _ in range(self.n_members):
             chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
-            member = _reseeded(clone(classifier), int(rng.randint(2**31 - 1)))
+            member = _reseeded(clone(classifier), seed_from(rng))
             jobs.append(delayed(_fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
         trained = Parallel(n_jobs=self.n_jobs)(jobs)
         if steps is None:
@@ -217,7 +217,7 @@ class MCDropout(EpistemicEstimator):
             )
         if not predictor.averages_the_model:
             raise InvalidInput('epistemic="dropout" goes with adaptation="conditional" or "mean".')
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_from(generator(self.random_state))
         self._stacked = StackedDropout(predictor.model_, self.n_samples, seed)
 
 
@@ -255,7 +255,7 @@ class FeatureDistance(EpistemicEstimator):
         from sklearn.neighbors import NearestNeighbors
 
         values = predictor.training_values_
-        rows = check_random_state(self.random_state).permutation(len(values))[: self.max_rows]
+        rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
         self._typical = typical_row(values, predictor.schema_.is_category)
         self._model = predictor.model_
         self._scale = np.maximum(np.nanstd(values, axis=0), 1e-12)
@@ -294,10 +294,10 @@ def suitable_epistemic(predictor: SubsetPredictor, y: np.ndarray) -> str:
     return "dropout" if drops else "distance"
 
 
-def _bootstrap(y: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def _bootstrap(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Row indices drawn with replacement within each class, so that no member misses a rare class."""
     by_class = [np.flatnonzero(y == label) for label in np.unique(y)]
-    return np.sort(np.concatenate([rows[rng.randint(len(rows), size=len(rows))] for rows in by_class]))
+    return np.sort(np.concatenate([rows[rng.integers(len(rows), size=len(rows))] for rows in by_class]))
 
 
 def _reseeded(estimator: Any, seed: int) -> Any:

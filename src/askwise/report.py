@@ -142,7 +142,7 @@ def draw_curves(comparison: Comparison) -> Figure:
         )
     axes.set_xlabel("features bought" if not comparison.priced else "budget")
     axes.set_ylabel("accuracy on held-out rows")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))
     axes.grid(axis="y", color="#e6e9ee")
     axes.set_axisbelow(True)
@@ -249,9 +249,9 @@ def short(text: Any, longest: int = LONGEST_LABEL) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """A value as people write it; a group's columns one after the other."""
+    """A value as people write it; those of a group's columns one after the other."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {shown_value(cell)}" for name, cell in value.items())
+        return ", ".join(shown_value(cell) for cell in value.values())
     if value is None:
         return "-"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

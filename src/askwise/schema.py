@@ -139,7 +139,7 @@ def _as_array(X: Any) -> np.ndarray:
     try:
         return np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
     except ValueError as error:
-        if "could not convert string" in str(error):
+        if "could not convert string" in str(error) or "bytes/strings" in str(error):
             raise InvalidInput(
                 f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
             ) from None
@@ -149,6 +149,8 @@ def _as_array(X: Any) -> np.ndarray:
 def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) -> tuple[list[str], list[np.ndarray]]:
     labels = [column.label for column in columns]
     names = [column.name for column in columns]
+    if not isinstance(groups, Mapping) or len({str(group) for group in groups}) < len(groups):
+        raise InvalidInput(f"groups must be a dict {{feature name: [columns]}} with different names; got {groups!r}.")
     owner: dict[int, str] = {}
     members: dict[str, list[int]] = {}
     for group, listed in groups.items():

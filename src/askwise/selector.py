@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -11,7 +12,6 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
@@ -34,6 +34,8 @@ from askwise.predict.base import check_labels, class_positions
 from askwise.predict.wrapped import BlackBox, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.progress import track
+from askwise.randomness import generator, seed_from
+from askwise.schema import Schema
 from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 from askwise.value import Rehearsal
@@ -149,10 +151,14 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             Passed on when an unfitted estimator is fitted.
         """
         self._check_options()
+        if isinstance(X, pd.DataFrame):
+            Schema.read(X)  # names the column that cannot be used, before anything is trained
         X = self._table(X, reset=True)
         y = check_labels(X, y)
-        rng = check_random_state(self.random_state)
-        seeds = {name: int(rng.randint(2**31 - 1)) for name in ("predictor", "epistemic", "policy", "folds")}
+        as_prices(self.costs).resolve(Schema.read(X).grouped(self.groups).features)
+        self.__dict__.pop("adaptation_report_", None)
+        rng = generator(self.random_state)
+        seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}
         self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
         self.predictor_ = self._make_predictor(self.estimator_, seeds["predictor"]).fit(X, y)
         self.classes_ = self.predictor_.classes_
@@ -188,7 +194,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
 
     def scores(self, X: Any) -> np.ndarray:
         """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
-        state = self._state(self._encode(X), None, None)
+        state = self._state(self._encode(X), np.inf, None)
         return np.where(state.mask, -np.inf, checked_scores(self._policy(), state.values, state.mask, state.left))
 
     def suggest(self, X: Any, budget: Any = None, available: Any = None) -> np.ndarray:
@@ -275,7 +281,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
                 raise InvalidInput(
                     f"{name} must be one of {known} or a {family.__name__} in this version; got {value!r}."
                 )
-        if not isinstance(self.risk_weight, int | float) or not np.isfinite(self.risk_weight):
+        if not isinstance(self.risk_weight, numbers.Real) or not np.isfinite(float(self.risk_weight)):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
         check_budget(self.budget, 1)
 
@@ -363,7 +369,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         try:
             return validate_data(self, X, reset=reset, **checks)
         except ValueError as error:
-            if "could not convert string" in str(error):
+            if "could not convert string" in str(error) or "bytes/strings" in str(error):
                 raise InvalidInput(
                     f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
                 ) from None

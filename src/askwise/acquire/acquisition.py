@@ -213,9 +213,11 @@ def steps(
     yield np.full(n, -1), np.zeros(n), proba, uncertainty
     done = np.zeros(n, dtype=bool)
     while True:
-        if stop is not None:
-            done |= stop.stops(state, proba)
         buyable = state.buyable(predictor) & ~done[:, None]
+        if stop is not None:
+            has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
+            done |= stop.stops(state, proba) & ~has_free
+            buyable &= ~done[:, None]
         if not buyable.any():
             return
         choice, _ = state.choose(policy, buyable)

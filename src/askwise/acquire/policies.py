@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from sklearn.feature_selection import mutual_info_classif
-from sklearn.utils import check_random_state
 
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.randomness import generator, seed_from
 from askwise.schema import Schema
 from askwise.value import NeighbourValue, Rehearsal, ValueEstimator, per_cost
 
@@ -143,14 +143,13 @@ def mutual_information_ranking(
     values: np.ndarray, y: np.ndarray, schema: Schema, random_state: Any = None
 ) -> np.ndarray:
     """(M,) mutual information with the label, over the rows that have the feature; a group: its best column."""
-    rng = check_random_state(random_state)
+    rng = generator(random_state)
     relevance = np.zeros(values.shape[1])
     for j, is_category in enumerate(schema.is_category):
         there = ~np.isnan(values[:, j])
         if there.sum() > 3:
-            seed = int(rng.randint(2**31 - 1))
             relevance[j] = mutual_info_classif(
-                values[there, j, None], y[there], discrete_features=bool(is_category), random_state=seed
+                values[there, j, None], y[there], discrete_features=bool(is_category), random_state=seed_from(rng)
             )[0]
     return np.array([relevance[members].max() for members in schema.members])
 

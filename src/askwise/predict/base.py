@@ -133,8 +133,10 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
         raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise InvalidInput("Input y contains infinity; class labels must be finite.")
-    check_classification_targets(labels)
     check_consistent_length(X, labels)
+    if not len(labels):
+        raise InvalidInput("X and y have no rows; fit needs some of at least two classes.")
+    check_classification_targets(labels)
     if len(np.unique(labels)) < 2:
         raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[0]!r}.")
     return np.asarray(labels)

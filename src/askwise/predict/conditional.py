@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.neighbours import CELLS_AT_ONCE, Neighbours
+from askwise.randomness import generator
 
 REHEARSAL_NEIGHBOURS = 20
 
@@ -74,7 +74,7 @@ class ConditionalPredictor(SubsetPredictor):
                 f"{self.n_neighbors}, {self.max_rows}, {self.bandwidth}."
             )
         # Shuffled, so that neighbours at equal distance are a fair sample even of a sorted table.
-        rows = check_random_state(self.random_state).permutation(len(values))[: self.max_rows]
+        rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
         pool = values[rows]
         self.pool_position_ = np.full(len(values), -1)
         self.pool_position_[rows] = np.arange(len(rows))

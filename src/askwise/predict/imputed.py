@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
+from askwise.randomness import generator
 
 STRATEGIES = ("mean", "zero", "marginal")
 
@@ -43,8 +43,7 @@ class ImputedPredictor(SubsetPredictor):
             raise InvalidInput(f"strategy must be one of {STRATEGIES}; got {self.strategy!r}.")
         typical = typical_row(values, self.schema_.is_category)
         if self.strategy == "marginal":
-            rng = check_random_state(self.random_state)
-            rows = rng.permutation(len(values))[: self.n_draws]
+            rows = generator(self.random_state).permutation(len(values))[: self.n_draws]
             drawn = values[rows]
             self.fill_ = np.where(np.isnan(drawn) & ~self.takes_missing_, typical, drawn)  # (draws, D)
         elif self.strategy == "zero":

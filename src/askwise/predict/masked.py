@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_random_state
 
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
 from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.reparametrized import train_adapter
+from askwise.randomness import generator, seed_from
 from askwise.subsets import sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -76,9 +76,9 @@ class MaskTrainedPredictor(SubsetPredictor):
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if self.masks != "random" and not callable(self.masks):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = generator(self.random_state)
         self.coder_ = CellCoder(values, self.schema_)
-        with seeded(int(rng.integers(2**31 - 1))):
+        with seeded(seed_from(rng)):
             self.layers_ = self._train(values, y, rng)
         if self.reparametrized:
             adapter = ScaleAndShift(_LastLayer(self.layers_))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch, minimise, seeded
@@ -17,6 +16,7 @@ from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
 from askwise.predict.imputed import typical_row
+from askwise.randomness import generator, seed_from
 from askwise.subsets import sample
 
 KINDS = ("output", "last-layer", "low-rank")
@@ -127,10 +127,10 @@ def train_adapter(
     """
     import torch
 
-    rng = np.random.default_rng(check_random_state(options.random_state).randint(2**31 - 1))
+    rng = generator(options.random_state)
     n_columns = values.shape[1]
     rows = rng.permutation(len(y))
-    train, held = train_test_split(rows, test_size=options.holdout, random_state=int(rng.integers(2**31 - 1)))
+    train, held = train_test_split(rows, test_size=options.holdout, random_state=seed_from(rng))
     present = ~np.isnan(values)
     repeated = np.repeat(held, max(1, 2000 // len(held)))
     held_mask = sample(len(repeated), n_columns + 1, rng)[:, :n_columns] & present[repeated]
@@ -154,7 +154,7 @@ def train_adapter(
         if losses.mean() < best["losses"].mean():
             best.update(losses=losses, state=[parameter.detach().clone() for parameter in parameters])
 
-    with seeded(int(rng.integers(2**31 - 1))):
+    with seeded(seed_from(rng)):
         labels, held_labels = torch.as_tensor(y[train]), torch.as_tensor(y[repeated])
         parameters = adapter.build(n_columns, options.hidden)
         best: dict[str, Any] = {"losses": loss_before, "state": copy.deepcopy([p.detach() for p in parameters])}

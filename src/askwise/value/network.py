@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.randomness import seed_from
 from askwise.subsets import sample
 from askwise.value.targets import Rehearsal, value_targets
 
@@ -72,7 +73,7 @@ class ValueEstimator:
         columns = rehearsal.schema.expand(mask) & ~np.isnan(rehearsal.values[rows])
         inputs = self.coder_(rehearsal.values[rows], columns)
         data = [inputs, np.nan_to_num(targets / self.scale_[:, None]), there]
-        with seeded(int(rng.integers(2**31 - 1))):
+        with seeded(seed_from(rng)):
             self.layers_ = self._train([torch.as_tensor(part, dtype=torch.float32) for part in data], n_features)
         return self
 
