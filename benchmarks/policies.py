@@ -66,8 +66,7 @@ def risk_rows(stand_in: StandIn, seed: int) -> list[dict[str, Any]]:
         selector = DynamicFeatureSelector(stand_in.estimator, policy=Greedy(value), random_state=seed)
         selector.fit(stand_in.X_train, stand_in.y_train)
         for weight in RISK_WEIGHTS:
-            selector.policy_.risk_weight = weight
-            run = selector.acquire(stand_in.X_test)
+            run = selector.set_params(risk_weight=weight).acquire(stand_in.X_test)
             mean = float(run.uncertainty.epistemic[:, 1:-1].mean())
             rows.append({"value": value, "risk_weight": weight, "e": mean})
     return rows

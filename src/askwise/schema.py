@@ -38,7 +38,7 @@ class Schema:
     def read(cls, X: Any) -> Schema:
         """Read kinds and categories off a training table."""
         if not isinstance(X, pd.DataFrame):
-            array = _as_array(X)
+            array = as_array(X)
             columns = [Column(f"x{j}", array.dtype) for j in range(array.shape[1])]
         else:
             repeated = X.columns[X.columns.duplicated()]
@@ -67,7 +67,7 @@ class Schema:
     def encode(self, X: Any) -> np.ndarray:
         """Table -> (n, D) floats, NaN = not observed. An array of numbers is taken as encoded already."""
         if not isinstance(X, pd.DataFrame):
-            array = _as_array(X).astype(float, copy=False)
+            array = as_array(X).astype(float, copy=False)
             if array.shape[1] != len(self.columns):
                 raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {array.shape[1]}.")
             return array
@@ -133,7 +133,8 @@ class Schema:
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
 
-def _as_array(X: Any) -> np.ndarray:
+def as_array(X: Any) -> np.ndarray:
+    """`X` as a checked two-dimensional array of numbers, NaN allowed."""
     if isinstance(X, np.ndarray) and X.dtype == float and X.ndim == 2 and X.size and not np.isinf(X).any():
         return X  # the common case inside askwise, without scikit-learn's checks
     try:

@@ -11,7 +11,6 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
@@ -35,15 +34,14 @@ from askwise.predict.wrapped import BlackBox, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.progress import track
 from askwise.randomness import generator, seed_from
-from askwise.schema import Schema
+from askwise.schema import Schema, as_array
 from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
-from askwise.value import Rehearsal
+from askwise.value.targets import Fitted, rehearse
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 POLICIES = ("auto", "greedy", "rl", "static", "random")
-N_FOLDS = 3
 
 
 class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
@@ -316,64 +314,44 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         return policy.fit(self._problem(X, y, seeds))
 
     def _problem(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Problem:
+        labels = class_positions(self.classes_, y)
+        used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
+        refit = None if used_as_it_is else lambda rows: self._without(rows, X, y, seeds)
         return Problem(
             values=self.predictor_.training_values_,
-            y=class_positions(self.classes_, y),
+            y=labels,
             schema=self.schema_,
             prices=self.prices_,
             predictor=self.predictor_,
             epistemic=self.epistemic_,
             risk_weight=self.risk_weight,
-            rehearsal=lambda: self._rehearse(X, y, seeds),
+            rehearsal=lambda: rehearse(
+                (self.predictor_, self.epistemic_), labels, self.schema_, refit, random_state=seeds["folds"]
+            ),
             random_state=seeds["policy"],
             progress=self.progress,
         )
 
-    def _rehearse(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Rehearsal:
-        """Training rows as if new: left out of their own completions, and of the model where it was fitted here."""
-        values, labels = self.predictor_.training_values_, class_positions(self.classes_, y)
-
-        def rehearsal(
-            predictors: list[SubsetPredictor], epistemics: list[EpistemicEstimator | None], fold: np.ndarray | None
-        ) -> Rehearsal:
-            cheap = [predictor.for_rehearsal() for predictor in predictors]
-            around = [e and e.around(predictor) for e, predictor in zip(epistemics, cheap, strict=True)]
-            return Rehearsal(values, labels, self.schema_, cheap, around, fold)
-
-        if (
-            self.estimator_ is self.estimator
-            or isinstance(self.estimator_, BlackBox)
-            or np.bincount(labels).min() < N_FOLDS
-        ):
-            return rehearsal([self.predictor_], [self.epistemic_], None)
-        fold = np.empty(len(y), dtype=int)
-        predictors, epistemics = [], []
-        splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seeds["folds"])
-        for k, (rest, held) in enumerate(splitter.split(values, labels)):
-            fold[held] = k
-            X_rest, y_rest = (X.iloc[rest] if isinstance(X, pd.DataFrame) else X[rest]), y[rest]
-            model = fitted_classifier(self.estimator, X_rest, y_rest)
-            predictors.append(self._make_predictor(model, seeds["predictor"]).fit(X_rest, y_rest))
-            epistemics.append(self._make_epistemic(predictors[-1], X_rest, y_rest, seeds["epistemic"]))
-        return rehearsal(predictors, epistemics, fold)
+    def _without(self, rows: np.ndarray, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Fitted:
+        """Model, predictor and members fitted on all training rows but `rows`."""
+        rest = np.setdiff1d(np.arange(len(y)), rows)
+        X_rest, y_rest = (X.iloc[rest] if isinstance(X, pd.DataFrame) else X[rest]), y[rest]
+        model = fitted_classifier(self.estimator, X_rest, y_rest)
+        predictor = self._make_predictor(model, seeds["predictor"]).fit(X_rest, y_rest)
+        return predictor, self._make_epistemic(predictor, X_rest, y_rest, seeds["epistemic"])
 
     def _policy(self) -> Policy:
         """The policy with the risk weight of now."""
-        if isinstance(self.policy_, Greedy) and not isinstance(self.policy, Policy):
+        has_its_own = isinstance(self.policy, Greedy) and self.policy.risk_weight is not None
+        if isinstance(self.policy_, Greedy) and not has_its_own:
             self.policy_.risk_weight = self.risk_weight
         return self.policy_
 
     def _table(self, X: Any, reset: bool) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
-        checks = {"skip_check_array": True} if isinstance(X, pd.DataFrame) else {"ensure_all_finite": "allow-nan"}
-        try:
-            return validate_data(self, X, reset=reset, **checks)
-        except ValueError as error:
-            if "could not convert string" in str(error) or "bytes/strings" in str(error):
-                raise InvalidInput(
-                    f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
-                ) from None
-            raise
+        table = X if isinstance(X, pd.DataFrame) else as_array(X)
+        validate_data(self, table, reset=reset, skip_check_array=True)
+        return table
 
     def _encode(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "policy_")

@@ -3,6 +3,6 @@
 from askwise.value.gain import per_cost
 from askwise.value.neighbours import NeighbourValue
 from askwise.value.network import ValueEstimator
-from askwise.value.targets import Rehearsal, value_targets
+from askwise.value.targets import Rehearsal, rehearse, value_targets
 
-__all__ = ["NeighbourValue", "Rehearsal", "ValueEstimator", "per_cost", "value_targets"]
+__all__ = ["NeighbourValue", "Rehearsal", "ValueEstimator", "per_cost", "rehearse", "value_targets"]

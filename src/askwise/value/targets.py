@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from askwise.epistemic import EpistemicEstimator
 from askwise.predict.base import SubsetPredictor
@@ -12,6 +13,9 @@ from askwise.schema import Schema
 from askwise.uncertainty import kl_divergence, smoothed
 
 PAIRS_AT_ONCE = 4096
+N_FOLDS = 3
+
+Fitted = tuple[SubsetPredictor, EpistemicEstimator | None]
 
 
 class Rehearsal:
@@ -74,6 +78,43 @@ class Rehearsal:
             return [(self.predictors[0], self.epistemics[0], np.arange(len(rows)))]
         own = self.fold[rows]
         return [(self.predictors[k], self.epistemics[k], np.flatnonzero(own == k)) for k in np.unique(own)]
+
+
+def rehearse(
+    fitted: Fitted,
+    y: np.ndarray,
+    schema: Schema,
+    refit: Callable[[np.ndarray], Fitted] | None = None,
+    random_state: int = 0,
+) -> Rehearsal:
+    """Training rows as if new: left out of their own completions, and of the model itself where it can be refitted.
+
+    Parameters
+    ----------
+    fitted
+        The predictor and the epistemic estimator in use.
+    y
+        (N,) labels as class positions.
+    refit
+        Given rows, both fitted without them; None for a model that is used as it is.
+    """
+    values = fitted[0].training_values_
+    fold = None if refit is None else _folds(y, random_state)
+    parts = [fitted] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
+    predictors = [predictor.for_rehearsal() for predictor, _ in parts]
+    epistemics = [e and e.around(predictor) for (_, e), predictor in zip(parts, predictors, strict=True)]
+    return Rehearsal(values, y, schema, predictors, epistemics, fold)
+
+
+def _folds(y: np.ndarray, random_state: int) -> np.ndarray | None:
+    """(N,) the fold of each row; None where a class is too rare to be in each."""
+    if np.bincount(y).min() < N_FOLDS:
+        return None
+    fold = np.empty(len(y), dtype=int)
+    splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=random_state)
+    for k, (_, held) in enumerate(splitter.split(y[:, None], y)):
+        fold[held] = k
+    return fold
 
 
 def value_targets(

@@ -1,0 +1,840 @@
+"""What every epistemic estimator promises, whichever model it stands around."""
+
+import copy
+import functools
+import pickle
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestNeighbors
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance, MCDropout, assess, suitable_epistemic
+from askwise.errors import InvalidInput
+from askwise.predict import (
+    ConditionalPredictor,
+    ImputedPredictor,
+    LocalPredictor,
+    MaskTrainedPredictor,
+    ReparametrizedPredictor,
+    wrap,
+)
+from askwise.predict.stacked import StackedLayers, StackedModels, stack
+from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
+from askwise.schema import Schema
+from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize
+
+
+def data(n=90, n_classes=3):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    return X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7][: n_classes - 1])
+
+
+def some_masks(n, seed=5):
+    """Subsets of every size, the empty and the full one included."""
+    mask = np.random.default_rng(seed).random((n, 4)) < 0.5
+    mask[0], mask[1] = False, True
+    return mask
+
+
+def network(seed=0, hidden=(6,), **options):
+    return MLPClassifier(hidden, max_iter=30, random_state=seed, **options)
+
+
+def fitted(estimator, n_classes=3):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(*data(n_classes=n_classes))
+
+
+def module(*, dropout: float | None = 0.4) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        parts = [torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)]
+        if dropout is not None:
+            parts.insert(2, torch.nn.Dropout(dropout))
+        return torch.nn.Sequential(*parts)
+
+
+def function(X):
+    cells = np.asarray(X, dtype=float)
+    return softmax(np.column_stack([cells[:, 0] + cells[:, 1], cells[:, 2] ** 2, np.zeros(len(cells))]), axis=1)
+
+
+def conditional(model):
+    return ConditionalPredictor(model, n_neighbors=10, random_state=0)
+
+
+def adapted(model):
+    # Kept at every size, so that each member's own change shows.
+    return ReparametrizedPredictor(model, "output", epochs=4, learning_rate=0.05, random_state=0)
+
+
+def ensemble(**options):
+    return AuxiliaryEnsemble(3, **{"random_state": 0, **options})
+
+
+def given_members():
+    return AuxiliaryEnsemble(estimators=[fitted(network(seed)) for seed in (1, 2)])
+
+
+# name: the wrapped model, what answers on subsets, what stands around it
+CASES: dict[str, tuple[Any, Any, Any]] = {
+    "bootstrap, network": (lambda: fitted(network()), conditional, ensemble),
+    "bootstrap, pipeline": (lambda: fitted(make_pipeline(StandardScaler(), network())), conditional, ensemble),
+    "bootstrap, frozen": (lambda: FrozenEstimator(fitted(network())), conditional, ensemble),
+    "bootstrap, frozen pipeline": (
+        lambda: FrozenEstimator(fitted(make_pipeline(StandardScaler(), LogisticRegression()))),
+        ImputedPredictor,
+        ensemble,
+    ),
+    "bootstrap, regression": (lambda: fitted(LogisticRegression()), conditional, ensemble),
+    "bootstrap, forest": (
+        lambda: fitted(RandomForestClassifier(8, min_samples_leaf=3, random_state=0)),
+        conditional,
+        ensemble,
+    ),
+    "bootstrap, adapted": (lambda: fitted(LogisticRegression()), adapted, ensemble),
+    "reseed, network": (lambda: fitted(network()), conditional, lambda: ensemble(resample="reseed")),
+    "around the mean": (lambda: fitted(network()), ImputedPredictor, lambda: ensemble(center="mean")),
+    "given": (lambda: fitted(network()), conditional, given_members),
+    "dropout": (module, conditional, lambda: MCDropout(7, random_state=0)),
+    "dropout, imputed": (module, ImputedPredictor, lambda: MCDropout(7, random_state=0)),
+    "distance, function": (lambda: function, conditional, FeatureDistance),
+    "distance, network": (lambda: fitted(network()), conditional, FeatureDistance),
+    "distance, torch": (lambda: module(dropout=None), ImputedPredictor, FeatureDistance),
+    "distance, forest": (lambda: fitted(RandomForestClassifier(8, random_state=0)), ImputedPredictor, FeatureDistance),
+}
+WITH_MEMBERS = [name for name in CASES if not name.startswith("distance")]
+
+
+class Case:
+    """One estimator around one fitted predictor, and some rows to ask about."""
+
+    def __init__(self, name: str) -> None:
+        make_model, make_predictor, self.make = CASES[name]
+        self.name = name
+        self.X, self.y = data()
+        self.model = make_model()
+        self.bytes_before = pickle.dumps(self.model)
+        self.weights_before = copy.deepcopy(getattr(self.model, "state_dict", dict)())
+        self.predictor = make_predictor(self.model).fit(self.X, self.y)
+        self.fitted = self.make().fit(self.predictor, self.X, self.y)
+        self.mask = some_masks(len(self.X))
+        # The module answers in single precision.
+        self.rounding = 1e-6 if isinstance(self.model, torch.nn.Module) else 1e-9
+
+    def ask(self, rows=slice(None)):
+        proba, found = self.fitted.assess(self.X[rows], self.mask[rows])
+        return np.column_stack([proba, *found.as_dict().values()])
+
+
+case_named = functools.cache(Case)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return case_named(request.param)
+
+
+@pytest.fixture(scope="module", params=WITH_MEMBERS)
+def members_case(request):
+    return case_named(request.param)
+
+
+def test_the_prediction_is_the_predictors_and_every_number_is_per_row(case):
+    proba, found = case.fitted.assess(case.X, case.mask)
+    assert_allclose(proba, case.predictor.predict_proba(case.X, case.mask), rtol=0, atol=case.rounding)
+    for numbers in found.as_dict().values():
+        assert numbers.shape == (90,)
+    assert_array_equal(found.total, summarize(proba).total)
+    assert_array_equal(found.confidence_gap, summarize(proba).confidence_gap)
+    assert (found.epistemic >= 0).all()
+    assert len(np.unique(found.epistemic.round(9))) > 20
+
+
+def test_members_are_distributions(members_case):
+    case = members_case
+    members = case.fitted.members(case.X, case.mask)
+    n_members = {"given": 2, "dropout": 7}.get(case.name.split(",")[0], 3)
+    assert members.shape == (n_members, 90, 3)
+    assert_allclose(members.sum(axis=2), 1, atol=1e-6)
+    assert (members >= 0).all()
+
+
+def test_members_differ_from_each_other_and_from_the_model(members_case):
+    """A clone of a frozen model would be the same model again, and e would be 0."""
+    case = members_case
+    members = case.fitted.members(case.X, case.mask)
+    everyone = [case.predictor.predict_proba(case.X, case.mask), *members]
+    for i, one in enumerate(everyone):
+        for other in everyone[:i]:
+            assert np.abs(one - other).max() > 1e-3
+    assert case.fitted.assess(case.X, case.mask)[1].epistemic.mean() > 1e-5
+
+
+def test_assess_is_the_prediction_and_its_uncertainties(members_case):
+    case = members_case
+    proba, found = case.fitted.assess(case.X, case.mask)
+    members = case.fitted.members(case.X, case.mask)
+    expected = summarize(proba, members).as_dict()
+    if case.name == "around the mean":
+        expected["epistemic"] = mutual_information(members)
+    for name, numbers in found.as_dict().items():
+        assert_array_equal(numbers, expected[name])
+    assert np.isfinite(found.epistemic).all() or "forest" in case.name
+    outside = assess(case.predictor, case.fitted, case.X, case.mask)
+    assert_array_equal(outside[0], proba)
+    assert_array_equal(outside[1].epistemic, found.epistemic)
+
+
+@pytest.mark.parametrize("name", ["distance, function", "distance, network"])
+def test_without_members_there_is_nothing_to_say_of_them(name):
+    case = case_named(name)
+    found = case.fitted.assess(case.X, case.mask)[1]
+    for numbers in (found.aleatoric, found.mutual_information, found.variance):
+        assert np.isnan(numbers).all()
+    assert np.isfinite(found.epistemic).all()
+
+
+def test_without_an_estimator_the_numbers_of_members_are_unknown():
+    X, y = data()
+    predictor = ImputedPredictor(fitted(LogisticRegression())).fit(X, y)
+    proba, found = assess(predictor, None, X, some_masks(90))
+    assert_array_equal(proba, predictor.predict_proba(X, some_masks(90)))
+    assert np.isfinite(found.total).all()
+    for numbers in (found.epistemic, found.aleatoric, found.mutual_information, found.variance):
+        assert np.isnan(numbers).all()
+
+
+def test_same_seed_same_numbers(case):
+    again = case.make().fit(case.predictor, case.X, case.y)
+    expected = case.fitted.assess(case.X, case.mask)
+    found = again.assess(case.X, case.mask)
+    assert_array_equal(found[0], expected[0])
+    for name, numbers in found[1].as_dict().items():
+        assert_array_equal(numbers, expected[1].as_dict()[name])
+
+
+@pytest.mark.parametrize("name", ["bootstrap, network", "reseed, network", "dropout", "bootstrap, regression"])
+def test_another_seed_other_members(name):
+    case = case_named(name)
+    other = case.make().set_params(random_state=1).fit(case.predictor, case.X, case.y)
+    assert np.abs(other.members(case.X, case.mask) - case.fitted.members(case.X, case.mask)).max() > 1e-3
+
+
+def test_a_row_has_its_own_numbers_whoever_stands_beside_it(case):
+    together = case.ask()
+    order = np.random.default_rng(2).permutation(len(case.X))
+    assert_allclose(case.ask(order), together[order], rtol=0, atol=case.rounding)
+    for r in range(6):
+        assert_allclose(case.ask([r])[0], together[r], rtol=0, atol=case.rounding)
+
+
+@pytest.mark.parametrize("filler", [1e6, np.nan])
+def test_hidden_cells_do_not_matter(case, filler):
+    proba, found = case.fitted.assess(np.where(case.mask, case.X, filler), case.mask)
+    expected = case.fitted.assess(case.X, case.mask)
+    assert_array_equal(proba, expected[0])
+    assert_array_equal(found.epistemic, expected[1].epistemic)
+
+
+def test_the_input_is_not_changed(case):
+    X, y, mask = case.X.copy(), case.y.copy(), case.mask.copy()
+    case.make().fit(case.predictor, X, y).assess(X, mask)
+    assert_array_equal(X, case.X)
+    assert_array_equal(y, case.y)
+    assert_array_equal(mask, case.mask)
+
+
+def test_the_wrapped_model_is_left_as_it_was(case):
+    case.ask()
+    if isinstance(case.model, torch.nn.Module):
+        for name, tensor in case.model.state_dict().items():
+            assert torch.equal(tensor, case.weights_before[name])
+        for part in case.model.modules():
+            assert part.training
+            assert not part._forward_hooks
+            assert not part._forward_pre_hooks
+        assert all(parameter.grad is None for parameter in case.model.parameters())
+    else:
+        assert pickle.dumps(case.model) == case.bytes_before
+
+
+def test_every_part_of_a_module_keeps_its_own_mode():
+    X, y = data()
+    mixed = module()
+    mixed[0].eval()
+    mixed[2].eval()
+    modes = [part.training for part in mixed.modules()]
+    predictor = ImputedPredictor(mixed).fit(X, y)
+    for estimator in (MCDropout(3), FeatureDistance()):
+        estimator.fit(predictor, X, y).assess(X, some_masks(90))
+        assert [part.training for part in mixed.modules()] == modes
+
+
+def test_global_random_states_are_left_alone(case):
+    before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
+    torch_before = torch.random.get_rng_state()
+    case.make().fit(case.predictor, case.X, case.y).assess(case.X, case.mask)
+    assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
+    assert torch.equal(torch.random.get_rng_state(), torch_before)
+
+
+def test_fitting_gives_the_estimator_itself(case):
+    """As everywhere in scikit-learn: what was fitted can be asked."""
+    mine = case.make()
+    assert mine.fit(case.predictor, case.X, case.y) is mine
+    assert_array_equal(mine.assess(case.X, case.mask)[1].epistemic, case.fitted.assess(case.X, case.mask)[1].epistemic)
+
+
+def test_a_fitted_estimator_can_be_pickled(case):
+    again = pickle.loads(pickle.dumps(case.fitted))
+    assert_array_equal(
+        again.assess(case.X, case.mask)[1].epistemic, case.fitted.assess(case.X, case.mask)[1].epistemic
+    )
+
+
+@pytest.mark.parametrize("make_predictor", [ImputedPredictor, conditional, adapted])
+@pytest.mark.parametrize("make_model", [LogisticRegression, network])
+def test_members_that_are_the_model_leave_nothing_uncertain(make_model, make_predictor):
+    """Up to rounding: members are asked in batched products, the model by scikit-learn."""
+    X, y = data()
+    model = fitted(make_model())
+    predictor = make_predictor(model).fit(X, y)
+    found = AuxiliaryEnsemble(estimators=[model, model]).fit(predictor, X, y).assess(X, some_masks(90))[1]
+    for numbers in (found.epistemic, found.mutual_information, found.variance):
+        assert_allclose(numbers, 0, rtol=0, atol=1e-12)
+    assert_allclose(found.aleatoric, found.total, rtol=0, atol=1e-12)
+
+
+def test_only_the_given_members_are_asked():
+    X, y = data()
+    model, far = fitted(LogisticRegression()), fitted(LogisticRegression(C=1e-4))
+    predictor = ImputedPredictor(model).fit(X, y)
+    full = np.ones(X.shape, dtype=bool)
+    found = AuxiliaryEnsemble(9, estimators=[model, far]).fit(predictor, X, y).assess(X, full)[1]
+    members = np.stack([model.predict_proba(X), far.predict_proba(X)])
+    assert_allclose(found.epistemic, epistemic_divergence(members, model.predict_proba(X)), rtol=1e-9, atol=1e-12)
+
+
+def test_around_the_mean_epistemic_is_the_mutual_information():
+    X, y = data()
+    predictor = conditional(fitted(network())).fit(X, y)
+    mask = some_masks(90)
+    primary = ensemble().fit(predictor, X, y).assess(X, mask)[1]
+    mean = ensemble(center="mean").fit(predictor, X, y).assess(X, mask)[1]
+    assert_array_equal(mean.epistemic, primary.mutual_information)
+    assert (primary.epistemic >= mean.epistemic - 1e-12).all()  # the mean is the nearest centre
+    assert primary.epistemic.sum() > 1.05 * mean.epistemic.sum()
+    assert_array_equal(mean.total, primary.total)
+
+
+def test_what_members_are_compared_with_can_be_smoothed():
+    X, y = data()
+    predictor = conditional(fitted(LogisticRegression())).fit(X, y)
+    around = ensemble().fit(predictor, X, y)
+    mask, prior = some_masks(90), np.array([0.2, 0.3, 0.5])
+    proba, found = around.assess(X, mask, smooth_with=prior)
+    assert_array_equal(proba, around.assess(X, mask)[0])
+    expected = epistemic_divergence(around.members(X, mask), smoothed(proba, prior))
+    assert_array_equal(found.epistemic, expected)
+
+
+@pytest.mark.parametrize("name", ["bootstrap, network", "dropout", "bootstrap, adapted", "distance, function"])
+def test_a_training_row_is_left_out_of_its_own_prediction(name):
+    case = case_named(name)
+    rows = np.arange(30)
+    proba = case.fitted.assess(case.X[rows], case.mask[rows], leave_out=rows)[0]
+    expected = case.predictor.predict_proba(case.X[rows], case.mask[rows], leave_out=rows)
+    assert_allclose(proba, expected, rtol=0, atol=case.rounding)
+
+
+def test_members_are_asked_with_the_completions_of_another_predictor():
+    X, y = data()
+    model = fitted(network())
+    many, few = ConditionalPredictor(model, 30, random_state=0), ConditionalPredictor(model, 3, random_state=0)
+    around = ensemble().fit(many.fit(X, y), X, y)
+    mask = some_masks(90)
+    moved = around.around(few.fit(X, y))
+    anew = ensemble().fit(few, X, y)
+    assert_array_equal(moved.members(X, mask), anew.members(X, mask))
+    assert np.abs(moved.members(X, mask) - around.members(X, mask)).max() > 1e-3
+
+
+# The members of an ensemble
+
+
+@pytest.mark.parametrize("resample", ["bootstrap", "reseed"])
+def test_members_are_models_like_the_wrapped_one(resample):
+    X, y = data()
+    model = fitted(network(seed=3, activation="tanh", alpha=0.5))
+    members = ensemble(resample=resample).fit(conditional(model).fit(X, y), X, y).estimators_
+    assert len(members) == 3
+    for member in members:
+        assert type(member) is MLPClassifier
+        ours, theirs = member.get_params(), model.get_params()
+        assert ours.pop("random_state") != theirs.pop("random_state")
+        assert ours == theirs
+    assert len({member.random_state for member in members}) == 3
+
+
+def test_reseeded_members_see_all_rows_and_bootstrapped_ones_a_sample_of_them():
+    X, y = data()
+    seen = []
+
+    class Watching(LogisticRegression):
+        def fit(self, X, y):
+            seen.append(X[:, 0].copy())
+            return super().fit(X, y)
+
+    predictor = ImputedPredictor(fitted(Watching())).fit(X, y)
+    seen.clear()
+    ensemble(resample="reseed").fit(predictor, X, y)
+    for column in seen:
+        assert_array_equal(np.sort(column), np.sort(X[:, 0]))
+    seen.clear()
+    ensemble(resample="bootstrap").fit(predictor, X, y)
+    for column in seen:
+        assert len(column) == len(X)
+        assert 0.5 < len(np.unique(column)) / len(X) < 0.75
+        assert set(column) <= set(X[:, 0])
+
+
+def test_a_rare_class_is_known_to_every_member():
+    X, y = data()
+    y = np.array(["often", "sometimes", "now and then"])[y]
+    y[7] = "once"
+    model = LogisticRegression().fit(X, y)
+    members = AuxiliaryEnsemble(12, random_state=0).fit(ImputedPredictor(model).fit(X, y), X, y).estimators_
+    for member in members:
+        assert_array_equal(member.classes_, model.classes_)
+
+
+def test_members_of_a_pipeline_share_its_preparation_and_it_is_not_fitted_again():
+    X, y = data()
+    pipeline = fitted(make_pipeline(StandardScaler(), LogisticRegression()))
+    mean = pipeline[0].mean_.copy()
+    members = ensemble().fit(ImputedPredictor(pipeline).fit(X, y), X, y).estimators_
+    for member in members:
+        assert member[0] is pipeline[0]
+        assert np.abs(member[-1].coef_ - pipeline[-1].coef_).max() > 1e-3
+    assert_array_equal(pipeline[0].mean_, mean)
+
+
+def test_members_are_trained_in_parallel_to_the_same_numbers():
+    X, y = data()
+    predictor = conditional(fitted(LogisticRegression())).fit(X, y)
+    mask = some_masks(90)
+    one = ensemble().fit(predictor, X, y).members(X, mask)
+    with joblib.parallel_config(backend="threading"):
+        two = ensemble(n_jobs=2).fit(predictor, X, y).members(X, mask)
+    assert_array_equal(one, two)
+
+
+def test_members_around_an_adapted_model_have_their_own_adaptation():
+    X, y = data()
+    predictor = adapted(fitted(LogisticRegression(C=50))).fit(X, y)
+    around = ensemble().fit(predictor, X, y)
+    mask = some_masks(90)
+    assert predictor.kept_.any()
+    for member, found in zip(around.estimators_, around.members(X, mask), strict=True):
+        imputed = ImputedPredictor(member).fit(X, y).predict_proba(X, mask)
+        borrowed = predictor.adapter_.proba(np.log(imputed), mask)
+        assert np.abs(found - imputed).max() > 1e-3
+        assert np.abs(found - borrowed).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "make_predictor",
+    [lambda model: MaskTrainedPredictor(model, epochs=2, width=8, random_state=0), LocalPredictor],
+    ids=["trained under masks", "one model per subset"],
+)
+def test_members_of_predictors_that_train_models_of_their_own_differ_too(make_predictor):
+    """What answers is not the wrapped model but one trained beside it: members need other rows or seeds there too."""
+    X, y = data()
+    predictor = make_predictor(fitted(LogisticRegression())).fit(X, y)
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[:, :2] = True
+    found = ensemble().fit(predictor, X, y).assess(X, mask)[1]
+    assert found.epistemic.mean() > 1e-5
+    assert found.mutual_information.mean() > 1e-6
+
+
+def test_members_that_are_torch_modules_or_functions():
+    """What cannot be trained here is given: as it is, or wrapped with its classes."""
+    X, y = data()
+    primary, other = module(dropout=None), module(dropout=None)
+    with torch.no_grad():
+        other[0].weight.mul_(2.0)
+    predictor = ImputedPredictor(primary).fit(X, y)
+    mask = some_masks(90)
+    wrapped = AuxiliaryEnsemble(estimators=[wrap(primary, [0, 1, 2]), wrap(other, [0, 1, 2])]).fit(predictor, X, y)
+    assert wrapped.assess(X, mask)[1].epistemic.mean() > 1e-4
+    bare = AuxiliaryEnsemble(estimators=[primary, other]).fit(predictor, X, y)
+    assert_array_equal(bare.members(X, mask), wrapped.members(X, mask))
+    both = AuxiliaryEnsemble(estimators=[function, other]).fit(predictor, X, y)
+    full = np.ones(X.shape, dtype=bool)
+    assert_allclose(both.members(X, full)[0], function(X), rtol=0, atol=1e-12)
+
+
+# Members side by side
+
+
+def several(make, k=3, n_classes=3):
+    X, y = data(n_classes=n_classes)
+    rng = np.random.default_rng(1)
+    models = []
+    for seed in range(k):
+        rows = rng.integers(len(X), size=len(X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            models.append(make(seed).fit(X[rows], y[rows]))
+    return models
+
+
+def as_models(estimators):
+    schema = Schema.read(data()[0])
+    return [FrozenModel(estimator, schema) for estimator in estimators]
+
+
+STACKABLE = {
+    **{
+        f"network, {activation}": lambda seed, activation=activation: network(seed, activation=activation)
+        for activation in ("relu", "tanh", "logistic", "identity")
+    },
+    "two hidden layers": lambda seed: network(seed, (5, 4)),
+    "regression": lambda seed: LogisticRegression(),
+    "frozen": lambda seed: FrozenLater(LogisticRegression()),
+}
+
+
+class FrozenLater:
+    """Fit, then freeze."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        return FrozenEstimator(self.estimator.fit(X, y))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", STACKABLE)
+def test_members_in_batched_products_answer_as_one_after_the_other(name, n_classes):
+    members = several(STACKABLE[name], n_classes=n_classes)
+    models = as_models(members)
+    stacked = stack(models)
+    assert isinstance(stacked, StackedLayers)
+    values = np.random.default_rng(3).normal(size=(150, 4)) * 3  # more rows than are handled at once
+    found = stacked(values)
+    assert found.shape == (150, 3 * n_classes) == (150, stacked.n_outputs)
+    assert_allclose(found, StackedModels(models)(values), rtol=0, atol=1e-12)
+    assert_allclose(found[:, n_classes : 2 * n_classes], members[1].predict_proba(values), rtol=0, atol=1e-12)
+    assert stacked(values[:0]).shape == (0, 3 * n_classes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("classifier", [network, lambda seed: LogisticRegression()], ids=["network", "regression"])
+def test_members_behind_one_preparation_are_batched_too(classifier, n_classes):
+    X, y = data(n_classes=n_classes)
+    pipeline = fitted(make_pipeline(StandardScaler(), classifier(0)), n_classes)
+    around = ensemble().fit(ImputedPredictor(pipeline).fit(X, y), X, y)
+    stacked = around.stacked()
+    assert isinstance(stacked, StackedLayers)
+    values = np.random.default_rng(3).normal(size=(150, 4)) * 3
+    expected = np.hstack([member.predict_proba(values) for member in around.estimators_])
+    assert_allclose(stacked(values), expected, rtol=0, atol=1e-12)
+
+
+UNLIKE = {
+    "forests": lambda: several(lambda seed: RandomForestClassifier(3, random_state=seed)),
+    "two kinds": lambda: [*several(lambda seed: LogisticRegression(), 1), *several(network, 1)],
+    "two widths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (9,)), 1)],
+    "two depths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (6, 6)), 1)],
+    "two activations": lambda: [*several(network, 1), *several(lambda seed: network(seed, activation="tanh"), 1)],
+    "two preparations": lambda: several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression())),
+    "prepared and bare": lambda: [
+        *several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression()), 1),
+        *several(lambda seed: LogisticRegression(), 1),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_members_that_are_not_alike_are_asked_one_after_the_other(name):
+    members = UNLIKE[name]()
+    values = np.random.default_rng(3).normal(size=(20, 4))
+    found = stack(as_models(members))(values)
+    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
+
+
+def test_a_subclass_may_answer_as_it_likes():
+    class Shy(LogisticRegression):
+        def predict_proba(self, X):
+            return 0.5 * super().predict_proba(X) + 0.5 / 3
+
+    members = several(lambda seed: Shy())
+    values = data()[0]
+    found = stack(as_models(members))(values)
+    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
+
+
+def test_a_preparation_may_give_a_sparse_matrix():
+    """One-hot columns of text, as scikit-learn makes them by default."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"letter": rng.choice(list("abcdefgh"), 120), "other": rng.choice(list("uvwxyz"), 120)})
+    y = (table["letter"] < "d").astype(int).to_numpy()
+    for classifier in (LogisticRegression(), network()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = make_pipeline(OneHotEncoder(), classifier).fit(table, y)
+        predictor = conditional(model).fit(table, y)
+        around = ensemble().fit(predictor, table, y)
+        values = predictor.schema_.encode(table)
+        members = around.members(values, np.ones(values.shape, dtype=bool))
+        expected = np.stack([member.predict_proba(table) for member in around.estimators_])
+        assert_allclose(members, expected, rtol=0, atol=1e-12)
+        far = FeatureDistance().fit(predictor, table, y).assess(values, np.ones(values.shape, dtype=bool))[1]
+        assert np.isfinite(far.epistemic).all()
+
+
+def test_a_pipeline_of_one_step_is_its_step():
+    X, y = data()
+    model = fitted(make_pipeline(LogisticRegression()))
+    predictor = conditional(model).fit(X, y)
+    bare = conditional(model[-1]).fit(X, y)
+    mask = some_masks(90)
+    for make in (ensemble, FeatureDistance):
+        found = make().fit(predictor, X, y).assess(X, mask)[1].epistemic
+        assert_allclose(found, make().fit(bare, X, y).assess(X, mask)[1].epistemic, rtol=1e-9)
+
+
+# Dropout
+
+
+def test_every_member_under_dropout_is_one_thinned_network_for_all_rows():
+    X, y = data()
+    net = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 3))
+    around = MCDropout(12, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    members = around.members(X, np.ones(X.shape, dtype=bool))
+    weight, bias = (part.detach().double().numpy() for part in net[1].parameters())
+    found = []
+    for member in members:
+        fits = []
+        for number in range(16):
+            kept = np.array([number >> j & 1 for j in range(4)], dtype=float)
+            thinned = softmax((X * kept / 0.5) @ weight.T + bias, axis=1)
+            fits.append(np.allclose(thinned, member, atol=1e-5))
+        assert sum(fits) == 1
+        found.append(fits.index(True))
+    assert len(set(found)) > 4
+
+
+def test_members_under_dropout_are_the_same_at_every_step():
+    """A member is one network through a whole acquisition: asked again, and about other subsets first."""
+    X, y = data()
+    around = MCDropout(5, random_state=0).fit(conditional(module()).fit(X, y), X, y)
+    mask = some_masks(90)
+    first = around.members(X[:4], mask[:4])
+    around.members(X, some_masks(90, seed=9))
+    assert_array_equal(around.members(X[:4], mask[:4]), first)
+
+
+def test_channels_are_dropped_whole():
+    X, y = data()
+    net = torch.nn.Sequential(
+        torch.nn.Unflatten(1, (2, 2)), torch.nn.Dropout1d(0.5), torch.nn.Flatten(), torch.nn.Linear(4, 3)
+    )
+    around = MCDropout(12, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    weight, bias = (part.detach().double().numpy() for part in net[3].parameters())
+    thinned = [
+        softmax((X * np.repeat(kept, 2) / 0.5) @ weight.T + bias, axis=1) for kept in ([0, 0], [0, 1], [1, 0], [1, 1])
+    ]
+    for member in around.members(X, np.ones(X.shape, dtype=bool)):
+        assert min(np.abs(member - one).max() for one in thinned) < 1e-5
+
+
+def test_dropout_asks_the_module_about_a_bounded_number_of_rows_at_once():
+    X, y = data()
+    sizes = []
+
+    class Watching(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.last = torch.nn.Dropout(0.5), torch.nn.Linear(4, 3)
+
+        def forward(self, rows):
+            sizes.append(len(rows))
+            return self.last(self.drop(rows))
+
+    around = MCDropout(20, random_state=0).fit(ImputedPredictor(Watching()).fit(X, y), X, y)
+    many = np.resize(X, (8000, 4))
+    full = np.ones(many.shape, dtype=bool)
+    members = around.members(many, full)
+    assert max(sizes) <= ROWS_PER_CALL
+    assert_allclose(members[:, :90], around.members(X, full[:90]), rtol=0, atol=1e-6)
+    assert_allclose(members[:, -90:], around.members(many[-90:], full[:90]), rtol=0, atol=1e-6)
+
+
+# Distance
+
+
+def test_distance_is_to_the_nearest_training_rows_in_units_of_the_usual_one():
+    """Of a model that says the same of all rows only the scaled inputs are left."""
+    X, y = data()
+    predictor = ImputedPredictor(wrap(lambda X: np.tile([0.2, 0.3, 0.5], (len(X), 1)), [0, 1, 2])).fit(X, y)
+    around = FeatureDistance(n_neighbors=4, random_state=0).fit(predictor, X, y)
+    rng = np.random.default_rng(4)
+    asked, mask = 2 * rng.normal(size=(30, 4)), rng.random((30, 4)) < 0.6
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0) / 2
+    usual = np.median(NearestNeighbors(n_neighbors=4).fit(scaled).kneighbors()[0].mean(axis=1))
+    completed = (np.where(mask, asked, X.mean(axis=0)) - X.mean(axis=0)) / X.std(axis=0) / 2
+    expected = np.sort(np.linalg.norm(completed[:, None] - scaled, axis=2), axis=1)[:, :4].mean(axis=1) / usual
+    assert_allclose(around.assess(asked, mask)[1].epistemic, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("distance")])
+def test_what_lies_far_from_the_training_rows_is_far(name):
+    case = case_named(name)
+    full = np.ones((90, 4), dtype=bool)
+    near = case.fitted.assess(case.X, full)[1].epistemic
+    far = case.fitted.assess(case.X + 30.0, full)[1].epistemic
+    assert np.median(near) < 1.5
+    assert np.median(far) > 3 * np.median(near)
+
+
+def test_distance_reads_what_the_last_layer_sees():
+    X, y = data()
+    model = fitted(network())
+    around = FeatureDistance(n_neighbors=3).fit(ImputedPredictor(model).fit(X, y), X, y)
+    hidden = np.maximum(X @ model.coefs_[0] + model.intercepts_[0], 0)
+    usual = np.median(NearestNeighbors(n_neighbors=3).fit(hidden).kneighbors()[0].mean(axis=1))
+    asked = X[:9] + 0.3
+    seen = np.maximum(asked @ model.coefs_[0] + model.intercepts_[0], 0)
+    expected = np.sort(np.linalg.norm(seen[:, None] - hidden, axis=2), axis=1)[:, :3].mean(axis=1) / usual
+    assert_allclose(around.assess(asked, np.ones((9, 4), dtype=bool))[1].epistemic, expected, rtol=1e-9)
+
+
+def test_a_training_row_that_is_left_out_is_not_its_own_neighbour():
+    """Met as if it were new, the usual training row is at the usual distance, which is the unit."""
+    X, y = data()
+    around = FeatureDistance(n_neighbors=4).fit(ImputedPredictor(fitted(network())).fit(X, y), X, y)
+    full, rows = np.ones(X.shape, dtype=bool), np.arange(len(X))
+    assert_allclose(np.median(around.assess(X, full, leave_out=rows)[1].epistemic), 1.0, rtol=1e-9)
+    assert np.median(around.assess(X, full)[1].epistemic) < 1.0
+
+
+def test_distance_with_fewer_rows_than_neighbours_or_identical_rows():
+    X, y = data(12)
+    few = FeatureDistance(n_neighbors=50, max_rows=8, random_state=0).fit(ImputedPredictor(function).fit(X, y), X, y)
+    assert np.isfinite(few.assess(X, some_masks(12))[1].epistemic).all()
+    same = np.tile(X[:1], (12, 1))
+    around = FeatureDistance().fit(ImputedPredictor(wrap(function, [0, 1, 2])).fit(same, y), same, y)
+    found = around.assess(np.vstack([same[:1], X[:1] + 1]), np.ones((2, 4), dtype=bool))[1].epistemic
+    assert found[0] == 0
+    assert 0 < found[1] < np.inf
+
+
+# What is refused, and what is taken by itself
+
+
+def predictor_around(model):
+    return ImputedPredictor(model).fit(*data())
+
+
+@pytest.mark.parametrize(
+    ("make", "model", "message"),
+    [
+        (MCDropout, lambda: module(dropout=None), r'needs dropout layers.*"distance".*AuxiliaryEnsemble\(estimators='),
+        (MCDropout, lambda: module(dropout=0.0), 'needs dropout layers.*"distance"'),
+        (MCDropout, lambda: fitted(LogisticRegression()), 'torch.nn.Module.*got LogisticRegression.*"ensemble".*"dist'),
+        (MCDropout, lambda: function, 'needs a torch.nn.Module.*"distance"'),
+        (AuxiliaryEnsemble, lambda: function, r'callable or a torch module.*"distance".*Ensemble\(estimators=\[...\]\)'),
+        (AuxiliaryEnsemble, module, r'callable or a torch module.*"distance".*"dropout".*estimators='),
+        (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be at least 1; got 0"),
+        (lambda: AuxiliaryEnsemble(-2), LogisticRegression, "n_members must be at least 1; got -2"),
+        (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
+        (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),
+        (lambda: AuxiliaryEnsemble(center="median"), LogisticRegression, '"primary" or "mean".*got .*\'median\''),
+        (lambda: MCDropout(0), module, "n_samples must be at least 1; got 0"),
+        (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be at least 1; got 0"),
+    ],
+)
+def test_what_is_refused_says_what_to_do_instead(make, model, message):
+    with pytest.raises(InvalidInput, match=message):
+        make().fit(predictor_around(model()), *data())
+
+
+def test_members_must_know_the_classes_of_the_model():
+    X, y = data()
+    other = LogisticRegression().fit(X, y > 0)
+    with pytest.raises(InvalidInput, match=r"must know the classes \[0, 1, 2\]; one: \[False, True\]"):
+        AuxiliaryEnsemble(estimators=[other]).fit(predictor_around(fitted(LogisticRegression())), X, y)
+
+
+@pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
+def test_dropout_does_not_go_with_a_trained_adaptation(kind):
+    X, y = data()
+    predictor = ReparametrizedPredictor(module(), kind, epochs=0, random_state=0).fit(X, y)
+    with pytest.raises(InvalidInput, match='"conditional" or "mean"'):
+        MCDropout().fit(predictor, X, y)
+
+
+def test_an_ensemble_needs_complete_rows_of_every_class():
+    X, y = data()
+    model = fitted(LogisticRegression())
+    holes = X.copy()
+    holes[y == 2, 0] = np.nan
+    predictor = conditional(model).fit(holes, y)
+    with pytest.raises(InvalidInput, match='every class.*"distance"'):
+        AuxiliaryEnsemble().fit(predictor, holes, y)
+    assert suitable_epistemic(predictor, y) == "distance"
+
+
+class Foreign:
+    """No scikit-learn estimator, but it knows its classes."""
+
+    classes_ = np.arange(3)
+
+    def predict_proba(self, X):
+        return function(X)
+
+
+@pytest.mark.parametrize(
+    ("model", "make_predictor", "expected"),
+    [
+        (LogisticRegression, conditional, "ensemble"),
+        (lambda: make_pipeline(StandardScaler(), LogisticRegression()), conditional, "ensemble"),
+        (lambda: FrozenEstimator(fitted(LogisticRegression())), ImputedPredictor, "ensemble"),
+        (lambda: RandomForestClassifier(3), ImputedPredictor, "ensemble"),
+        (LogisticRegression, lambda model: ReparametrizedPredictor(model, epochs=0), "ensemble"),
+        (lambda: function, conditional, "distance"),
+        (Foreign, conditional, "distance"),
+        (module, conditional, "dropout"),
+        (lambda: FrozenEstimator(wrap(module(), [0, 1, 2])), ImputedPredictor, "dropout"),
+        (lambda: module(dropout=None), conditional, "distance"),
+        (lambda: module(dropout=0.0), conditional, "distance"),
+        (module, lambda model: ReparametrizedPredictor(model, epochs=0), "distance"),
+    ],
+)
+def test_what_auto_takes(model, make_predictor, expected):
+    X, y = data()
+    predictor = make_predictor(model()).fit(X, y)
+    assert suitable_epistemic(predictor, y) == expected
+    kinds: dict[str, Any] = {"ensemble": ensemble, "dropout": MCDropout, "distance": FeatureDistance}
+    found = kinds[expected]().fit(predictor, X, y).assess(X, some_masks(90))[1]
+    assert not np.isnan(found.epistemic).any()
