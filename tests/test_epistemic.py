@@ -171,7 +171,7 @@ def test_members_are_distributions(members_case):
     members = case.fitted.members(case.X, case.mask)
     n_members = {"given": 2, "dropout": 7}.get(case.name.split(",")[0], 3)
     assert members.shape == (n_members, 90, 3)
-    assert_allclose(members.sum(axis=2), 1, atol=1e-6)
+    assert_allclose(members.sum(axis=2), 1, rtol=0, atol=1e-9)
     assert (members >= 0).all()
 
 
@@ -303,9 +303,7 @@ def test_fitting_gives_the_estimator_itself(case):
 
 def test_a_fitted_estimator_can_be_pickled(case):
     again = pickle.loads(pickle.dumps(case.fitted))
-    assert_array_equal(
-        again.assess(case.X, case.mask)[1].epistemic, case.fitted.assess(case.X, case.mask)[1].epistemic
-    )
+    assert_array_equal(again.assess(case.X, case.mask)[1].epistemic, case.fitted.assess(case.X, case.mask)[1].epistemic)
 
 
 @pytest.mark.parametrize("make_predictor", [ImputedPredictor, conditional, adapted])
@@ -763,7 +761,11 @@ def predictor_around(model):
         (MCDropout, lambda: module(dropout=0.0), 'needs dropout layers.*"distance"'),
         (MCDropout, lambda: fitted(LogisticRegression()), 'torch.nn.Module.*got LogisticRegression.*"ensemble".*"dist'),
         (MCDropout, lambda: function, 'needs a torch.nn.Module.*"distance"'),
-        (AuxiliaryEnsemble, lambda: function, r'callable or a torch module.*"distance".*Ensemble\(estimators=\[...\]\)'),
+        (
+            AuxiliaryEnsemble,
+            lambda: function,
+            r'callable or a torch module.*"distance".*Ensemble\(estimators=\[...\]\)',
+        ),
         (AuxiliaryEnsemble, module, r'callable or a torch module.*"distance".*"dropout".*estimators='),
         (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be at least 1; got 0"),
         (lambda: AuxiliaryEnsemble(-2), LogisticRegression, "n_members must be at least 1; got -2"),

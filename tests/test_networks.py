@@ -224,7 +224,9 @@ def test_every_epoch_draws_anew_and_sees_every_row_once_in_batches():
 
 def test_no_epochs_no_change():
     weight = torch.ones(3, requires_grad=True)
-    minimise([weight], lambda: (torch.ones(2, 3),), lambda x: (x @ weight).sum(), epochs=0, batch_size=1, learning_rate=1)
+    minimise(
+        [weight], lambda: (torch.ones(2, 3),), lambda x: (x @ weight).sum(), epochs=0, batch_size=1, learning_rate=1
+    )
     assert torch.equal(weight, torch.ones(3))
 
 
@@ -249,7 +251,9 @@ def test_torch_is_handed_out_where_it_is_installed():
 
 def test_the_error_for_a_missing_torch_names_the_extra_and_what_works_without(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(AskwiseError, match=r'policy="rl" .*pip install "askwise\[torch\]".*: policy="greedy"\.$') as found:
+    with pytest.raises(
+        AskwiseError, match=r'policy="rl" .*pip install "askwise\[torch\]".*: policy="greedy"\.$'
+    ) as found:
         import_torch('policy="rl"', 'policy="greedy"')
     assert found.value.__cause__ is None
     assert found.value.__suppress_context__

@@ -1,0 +1,434 @@
+"""The Q-network: its parts by hand, what it learns on planted problems, and that numpy serves it."""
+
+import functools
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from torch import nn
+
+import askwise
+import askwise.acquire.dqn
+from askwise.acquire import DQN
+from askwise.acquire.dqn import _folded, _network, _Ring, _update, state_inputs
+from askwise.acquire.policies import Problem
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.predict import ImputedPredictor, wrap
+from askwise.prices import Prices
+from askwise.value import Rehearsal
+
+
+def model(X):
+    """Reads the second of three columns."""
+    positive = np.where(np.nan_to_num(np.asarray(X, dtype=float))[:, 1] > 0, 0.9, 0.1)
+    return np.column_stack([1 - positive, positive])
+
+
+class Worth:
+    """A rehearsal in which each feature takes its worth off the discrepancy, whatever else is known."""
+
+    def __init__(self, worth, n=40, available=None):
+        self.worth = np.asarray(worth, dtype=float)
+        self.available = np.ones((n, len(worth)), dtype=bool) if available is None else available
+        self.asked = 0
+
+    def state(self, rows, mask, risk=True):
+        self.asked += 1
+        return self.worth.sum() - mask @ self.worth, np.zeros(len(rows))
+
+
+def problem(worth=(0.0, 1.0, 0.0), costs=None, shared=(), random_state=0, available=None, **changes) -> Problem:
+    X = np.random.default_rng(0).choice([-1.0, 1.0], size=(40, len(worth)))
+    y = (X[:, 1] > 0).astype(int)
+    predictor = ImputedPredictor(wrap(model, [0, 1])).fit(X, y)
+    stub: Any = Worth(worth, available=available)
+    parts: dict[str, Any] = {
+        "values": X,
+        "y": y,
+        "schema": predictor.schema_,
+        "prices": Prices(costs, shared).resolve(predictor.schema_.features),
+        "predictor": predictor,
+        "epistemic": None,
+        "risk_weight": 0.0,
+        "rehearsal": lambda: stub,
+        "random_state": random_state,
+        "progress": False,
+    }
+    return Problem(**{**parts, **changes})
+
+
+def learned(rows=40) -> Problem:
+    """The real rehearsal of a model that reads the second column alone."""
+    made = problem()
+    real = Rehearsal(made.values, made.y, made.schema, [made.predictor], [None])
+    return problem(rehearsal=lambda: real)
+
+
+@functools.cache
+def fitted(preset="batched", **options):
+    return DQN(preset, **{"n_episodes": 640, "hidden": 32, **dict(options)}).fit(learned())
+
+
+def nothing(n=1, m=3):
+    return np.full((n, m), np.nan), np.zeros((n, m), dtype=bool), np.full(n, np.inf)
+
+
+# What it learns
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"reward": "area"}, {"preset": "paper", "n_episodes": 160}, {"gamma": 0.9}, {"gamma": 0.0}],
+    ids=str,
+)
+def test_what_informs_is_asked_first(options):
+    policy = fitted(**options)
+    scores = policy.scores(*nothing())
+    assert scores.shape == (1, 3)
+    assert scores[0].argmax() == 1
+
+
+def test_scores_are_the_gain_that_is_expected():
+    """The second column takes all discrepancy away, the others none, and there is nothing after it."""
+    policy = DQN(n_episodes=1600, hidden=32, gamma=0.0).fit(problem(worth=[0.0, 1.0, 0.0]))
+    assert_allclose(policy.scores(*nothing())[0], [0, 1, 0], atol=0.2)
+
+
+def test_later_gains_count_by_the_discount():
+    """Wherever it begins, the episode ends with everything bought: Q = own gain + discounted best of the rest."""
+    policy = DQN(n_episodes=1600, hidden=32, gamma=0.5).fit(problem(worth=[0.0, 1.0, 0.0]))
+    assert_allclose(policy.scores(*nothing())[0], [0.5, 1, 0.5], atol=0.2)
+
+
+def test_of_two_equal_gains_the_cheaper_is_bought_first():
+    policy = DQN(n_episodes=1600, hidden=32).fit(problem(worth=[1.0, 1.0, 0.0], costs=[5.0, 1.0, 1.0]))
+    scores = policy.scores(*nothing())[0]
+    assert scores.argmax() == 1
+    # 1/1 + 0.4 * 1/5 and 1/5 + 0.4 * 1
+    assert_allclose(scores[:2], [0.6, 1.08], atol=0.2)
+
+
+def test_what_was_had_is_never_scored():
+    policy = fitted()
+    X = np.random.default_rng(1).choice([-1.0, 1.0], size=(30, 3))
+    mask = np.random.default_rng(2).random((30, 3)) < 0.5
+    scores = policy.scores(np.where(mask, X, np.nan), mask, np.full(30, np.inf))
+    assert_array_equal(np.isneginf(scores), mask)
+    assert np.isfinite(scores[~mask]).all()
+
+
+def test_hidden_cells_do_not_matter_and_nothing_is_changed():
+    policy = fitted()
+    X = np.random.default_rng(1).choice([-1.0, 1.0], size=(30, 3))
+    mask = np.random.default_rng(2).random((30, 3)) < 0.5
+    copies = X.copy(), mask.copy()
+    scores = policy.scores(X, mask, np.full(30, np.inf))
+    assert_array_equal(X, copies[0])
+    assert_array_equal(mask, copies[1])
+    for filler in (1e6, np.nan):
+        assert_array_equal(policy.scores(np.where(mask, X, filler), mask, np.full(30, np.inf)), scores)
+    for r in range(4):
+        alone = policy.scores(X[[r]], mask[[r]], np.full(1, np.inf))[0]
+        assert_allclose(alone[~mask[r]], scores[r][~mask[r]], rtol=0, atol=1e-12)
+
+
+# The reward
+
+
+def test_every_episode_has_a_return_in_order():
+    for n in (1, 64, 70):
+        assert DQN(n_episodes=n, hidden=8).fit(problem()).returns_.shape == (n,)
+
+
+def test_returns_are_gains_divided_by_the_price_paid():
+    found = DQN(n_episodes=30, hidden=8).fit(problem(worth=[1.0, 2.0, 3.0], costs=[1.0, 2.0, 4.0])).returns_
+    assert_allclose(found, np.full(30, 1 + 2 / 2 + 3 / 4))
+
+
+def test_losses_are_multiplied_by_the_price_paid():
+    found = DQN(n_episodes=30, hidden=8).fit(problem(worth=[1.0, -2.0, 0.0], costs=[2.0, 3.0, 1.0])).returns_
+    assert_allclose(found, np.full(30, 1 / 2 - 2 * 3))
+
+
+def test_the_price_paid_is_the_price_at_the_time():
+    """The first of two tests pays for the needle, the second does not: 1/4 + 1/1 whichever comes first."""
+    made = problem(worth=[1.0, 1.0, 0.0], costs=[4.0, 4.0, 1.0], shared=[([0, 1], 3.0)])
+    assert_allclose(DQN(n_episodes=30, hidden=8).fit(made).returns_, np.full(30, 1 / 4 + 1))
+
+
+def test_with_equal_prices_the_return_is_what_was_gained_in_all():
+    """The paper's reward telescopes; that of the area pays an early gain again at every later step."""
+    made = problem(worth=[0.0, 1.0, 0.0])
+    assert_allclose(DQN(n_episodes=64, hidden=8).fit(made).returns_, np.ones(64))
+    area = DQN(n_episodes=200, hidden=8, reward="area").fit(made).returns_
+    assert set(area.round(9)) == {1.0, 2.0, 3.0}
+
+
+def test_the_risk_weight_is_in_the_reward():
+    class Risky(Worth):
+        def state(self, rows, mask, risk=True):
+            assert risk
+            return np.zeros(len(rows)), 3.0 - mask.sum(axis=1)
+
+    made = problem(risk_weight=0.5, rehearsal=lambda: Risky([0.0, 0.0, 0.0]))
+    assert_allclose(DQN(n_episodes=10, hidden=8).fit(made).returns_, np.full(10, 1.5))
+
+
+def test_without_a_risk_weight_members_are_not_asked():
+    class Careless(Worth):
+        def state(self, rows, mask, risk=True):
+            assert not risk
+            return super().state(rows, mask, risk)
+
+    DQN(n_episodes=10, hidden=8).fit(problem(rehearsal=lambda: Careless([0.0, 1.0, 0.0])))
+
+
+def test_features_that_a_row_lacks_are_not_bought():
+    available = np.ones((40, 3), dtype=bool)
+    available[:, 2] = False
+    found = DQN(n_episodes=30, hidden=8).fit(problem(worth=[1.0, 1.0, 50.0], available=available)).returns_
+    assert_allclose(found, np.full(30, 2.0))
+    nothing_there = np.zeros((40, 3), dtype=bool)
+    assert_allclose(DQN(n_episodes=5, hidden=8).fit(problem(available=nothing_there)).returns_, np.zeros(5))
+
+
+# Learning at all
+
+
+def counted_updates(monkeypatch):
+    batches = []
+
+    def spy(online, target, optimiser, batch, gamma):
+        batches.append((len(batch[0]), gamma))
+        return _update(online, target, optimiser, batch, gamma)
+
+    monkeypatch.setattr(askwise.acquire.dqn, "_update", spy)
+    return batches
+
+
+def test_presets_have_their_own_schedule(monkeypatch):
+    updates = counted_updates(monkeypatch)
+    DQN("paper", n_episodes=64, hidden=8).fit(problem())
+    assert set(updates) == {(32, 0.99)}
+    assert len(updates) == 2 * 3 * 32  # one for every step of every episode
+    updates.clear()
+    DQN("batched", n_episodes=640, hidden=8, gamma=0.7).fit(problem())
+    assert updates[-1] == (256, 0.7)
+    assert 40 <= len(updates) <= 60  # two for every round of purchases
+
+
+@pytest.mark.parametrize("options", [{"n_episodes": 640, "buffer_size": 100}, {"n_episodes": 20}], ids=str)
+def test_a_small_memory_or_a_few_episodes_still_teach(monkeypatch, options):
+    """A network that was never updated would be random weights, sold as a policy."""
+    updates = counted_updates(monkeypatch)
+    DQN(hidden=8, **options).fit(problem())
+    assert updates
+
+
+def test_same_seed_same_scores_whatever_others_draw():
+    before = torch.random.get_rng_state()
+    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    X = np.random.default_rng(1).choice([-1.0, 1.0], size=(30, 3))
+    mask = np.random.default_rng(2).random((30, 3)) < 0.5
+    runs = []
+    for elsewhere, seed in ((98, 0), (99, 0), (99, 1)):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(elsewhere)
+            policy = DQN(n_episodes=320, hidden=8).fit(problem(random_state=seed))
+        runs.append((policy.scores(X, mask, np.full(30, np.inf)), policy.returns_))
+    assert_array_equal(runs[0][0], runs[1][0])
+    assert_array_equal(runs[0][1], runs[1][1])
+    assert not np.array_equal(runs[0][0], runs[2][0])
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+
+
+def test_fitting_leaves_the_policy_that_was_given_as_it_was():
+    mine = DQN("paper", n_episodes=2, gamma=0.5, hidden=8, buffer_size=50, reward="area")
+    before = dict(vars(mine))
+    made = mine.fit(problem())
+    assert made is not mine
+    assert vars(mine) == before
+    assert {name: getattr(made, name) for name in before} == before
+
+
+# The parts
+
+
+def test_folded_layers_give_what_the_network_gives():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = _network(7, 16, 5).double()
+    inputs = np.random.default_rng(0).normal(size=(50, 7))
+    with torch.no_grad():
+        expected = network(torch.as_tensor(inputs)).numpy()
+    assert_allclose(_folded(network)(inputs), expected, rtol=0, atol=1e-12)
+    assert len(_folded(network).weights) == 3
+
+
+def test_value_and_advantage_are_told_apart_by_the_mean():
+    """Duelling: the mean over features is the value of the state."""
+    network = _network(4, 8, 3)
+    inputs = torch.randn(10, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        found = network(inputs)
+        seen = torch.relu(network.second(torch.relu(network.first(inputs))))
+        value = network.value(seen)[:, 0]
+    assert_allclose(found.mean(dim=1).numpy(), value.numpy(), atol=1e-6)
+
+
+def transitions(numbers):
+    """One transition per number, recognisable in every part."""
+    numbers = np.asarray(numbers, dtype=float)
+    return (
+        np.column_stack([numbers, numbers]),
+        numbers.astype(int),
+        numbers / 2,
+        np.column_stack([-numbers, -numbers]),
+        np.column_stack([numbers % 2 == 0] * 3),
+    )
+
+
+def test_the_ring_keeps_the_last_transitions():
+    ring = _Ring(5, 2, 3)
+    ring.add(*transitions([0, 1, 2]))
+    assert (ring.size, ring.next) == (3, 3)
+    ring.add(*transitions([3, 4, 5, 6]))
+    assert (ring.size, ring.next) == (5, 2)
+    assert ring.parts[1].tolist() == [5, 6, 2, 3, 4]
+    ring.add(*transitions([]))
+    assert (ring.size, ring.next) == (5, 2)
+    for r in range(5):
+        expected = transitions([ring.parts[1][r]])
+        for part, want in zip(ring.parts, expected, strict=True):
+            assert_array_equal(part[r], want[0])
+
+
+def test_more_transitions_than_the_ring_holds_leave_the_last_ones():
+    ring = _Ring(4, 2, 3)
+    ring.add(*transitions(range(11)))
+    assert ring.size == 4
+    assert sorted(ring.parts[1].tolist()) == [7, 8, 9, 10]
+    ring.add(*transitions([11]))
+    assert sorted(ring.parts[1].tolist()) == [8, 9, 10, 11]
+
+
+def test_the_ring_draws_only_what_was_put_in():
+    ring = _Ring(100, 2, 3)
+    ring.add(*transitions([3, 4]))
+    inputs, action, reward, later, buyable = ring.draw(50, np.random.default_rng(0))
+    assert set(action.tolist()) == {3, 4}
+    assert_array_equal(inputs[:, 0].numpy(), action.numpy())
+    assert_array_equal(reward.numpy(), action.numpy() / 2)
+    assert_array_equal(later[:, 1].numpy(), -action.numpy())
+    assert_array_equal(buyable[:, 0].numpy(), action.numpy() % 2 == 0)
+    assert action.dtype == torch.int64
+    assert inputs.dtype == torch.float32
+
+
+def table_network(q):
+    """Q-values in a table: one state per row of `q`."""
+    network = nn.Linear(len(q), len(q[0]), bias=False)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor(q).T)
+    return network
+
+
+def one_update(online_q, target_q, state, action, reward, later, buyable, gamma):
+    """The table after one step of gradient descent, and the step that Eq. 10 asks for."""
+    online, target = table_network(online_q), table_network(target_q)
+    states = torch.eye(len(online_q))
+    batch = [
+        states[[state]],
+        torch.tensor([action]),
+        torch.tensor([reward]),
+        states[[later]],
+        torch.tensor([buyable]),
+    ]
+    _update(online, target, torch.optim.SGD(online.parameters(), lr=1.0), batch, gamma)
+    return online.weight.detach().T.numpy()
+
+
+ONLINE = [[0.0, 0.0, 0.0], [0.3, 0.1, 0.9]]
+TARGET = [[7.0, 7.0, 7.0], [0.2, 0.5, 0.8]]
+
+
+@pytest.mark.parametrize(
+    ("buyable", "expected"),
+    [
+        ([False, False, False], 0.25),  # the end: nothing follows
+        ([True, True, False], 0.25 + 0.5 * 0.2),  # best by the online network, valued by the target network
+        ([False, True, False], 0.25 + 0.5 * 0.5),
+        ([True, True, True], 0.25 + 0.5 * 0.8),
+    ],
+)
+def test_an_update_steps_towards_reward_and_the_best_that_can_be_bought_after(buyable, expected):
+    found = one_update(ONLINE, TARGET, state=0, action=1, reward=0.25, later=1, buyable=buyable, gamma=0.5)
+    after = np.array(ONLINE)
+    after[0, 1] = expected  # a full step at rate 1, since the error is below 1
+    assert_allclose(found, after, atol=1e-6)
+
+
+def test_the_network_sees_the_observed_cells_and_the_mask():
+    made = problem()
+    policy = DQN(n_episodes=1, hidden=8).fit(made)
+    values, mask, _ = nothing()
+    assert_array_equal(state_inputs(policy.coder_, made.schema, values, mask), np.zeros((1, 6)))
+    mask[0, 1], values[0, 1] = True, 1.0
+    seen = state_inputs(policy.coder_, made.schema, values, mask)[0]
+    assert_array_equal(seen[3:], [0, 1, 0])
+    assert_array_equal(seen[[0, 2]], [0, 0])
+    assert seen[1] > 0.5
+
+
+# Serving, and what is refused
+
+SERVE = """
+import pickle, sys
+import numpy as np
+with open(sys.argv[1], "rb") as file:
+    policy, X, mask = pickle.load(file)
+np.save(sys.argv[2], policy.scores(X, mask, np.full(len(X), np.inf)))
+assert "torch" not in sys.modules, "torch was imported"
+"""
+
+
+def test_it_serves_without_torch(tmp_path):
+    X = np.random.default_rng(1).choice([-1.0, 1.0], size=(30, 3))
+    mask = np.random.default_rng(2).random((30, 3)) < 0.5
+    (tmp_path / "in.pickle").write_bytes(pickle.dumps((fitted(), X, mask)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
+    command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle"), str(tmp_path / "out.npy")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = fitted().scores(X, mask, np.full(30, np.inf))
+    assert_allclose(np.load(tmp_path / "out.npy")[~mask], expected[~mask], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset": "fast"}, r"preset must be one of \('batched', 'paper'\).*got 'fast'"),
+        ({"preset": None}, "preset must be one of"),
+        ({"reward": "accuracy"}, '"gain" or "area".*\'accuracy\''),
+        ({"reward": None}, '"gain" or "area"'),
+        ({"n_episodes": 0}, "n_episodes must be at least 1; got 0"),
+        ({"buffer_size": 0}, "buffer_size must be at least 1; got 0"),
+    ],
+)
+def test_options_that_are_refused(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        DQN(**options)
+
+
+def test_without_torch_it_says_what_to_use(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(AskwiseError, match=r'policy="rl".*askwise\[torch\].*policy="greedy"'):
+        DQN().fit(problem())

@@ -1,0 +1,246 @@
+"""The paper's value estimator: it learns what a feature will bring from what is known, and is served by numpy."""
+
+import functools
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+import askwise
+import askwise.value.network
+from askwise.epistemic import AuxiliaryEnsemble
+from askwise.errors import AskwiseError
+from askwise.predict import ImputedPredictor, wrap
+from askwise.value import Rehearsal, ValueEstimator, value_targets
+
+
+def model(weights):
+    """A classifier of known weights."""
+
+    def proba(X):
+        positive = 1 / (1 + np.exp(-np.asarray(X, dtype=float) @ np.asarray(weights)))
+        return np.column_stack([1 - positive, positive])
+
+    return wrap(proba, [0, 1])
+
+
+def planted(n=150, seed=0):
+    X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, 4))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@functools.cache
+def rehearsal(with_members=False, groups=None):
+    """The first column decides, the second has a say, the others have none."""
+    X, y = planted()
+    predictor = ImputedPredictor(model([2.0, 1.2, 0.0, 0.0])).fit(X, y)
+    around = None
+    if with_members:  # which disagree about the third column alone
+        members = [model([2.0, 1.2, sign, 0.0]) for sign in (-1.5, 1.5)]
+        around = AuxiliaryEnsemble(estimators=members).fit(predictor, X, y)
+    schema = predictor.schema_.grouped(dict(groups or ()))
+    return Rehearsal(predictor.training_values_, y, schema, [predictor], [around])
+
+
+def estimator(**options):
+    return ValueEstimator(**{"n_states": 300, "epochs": 25, "hidden": 32, "dropout": 0.1, **options})
+
+
+@functools.cache
+def fitted(with_members=False):
+    return estimator().fit(rehearsal(with_members))
+
+
+def nothing(n=1, n_features=4):
+    return np.full((n, 4), np.nan), np.zeros((n, n_features), dtype=bool)
+
+
+def test_what_informs_is_ranked_above_noise():
+    found = fitted().reductions(*nothing())[0][0]
+    assert found.argmax() == 0
+    expected = np.nanmean(value_targets(rehearsal(), np.arange(150), np.zeros((150, 4), dtype=bool))[0], axis=0)
+    assert_allclose(found, expected, atol=0.06)
+    assert expected[0] > 0.2
+
+
+def test_what_a_feature_is_worth_depends_on_what_is_known():
+    """Exclusive or: the second column is worth nothing until the first is known, and then everything."""
+    X, _ = planted()
+
+    def exclusive_or(X):
+        cells = np.asarray(X, dtype=float)
+        positive = 1 / (1 + np.exp(-3.0 * cells[:, 0] * cells[:, 1]))
+        return np.column_stack([1 - positive, positive])
+
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    predictor = ImputedPredictor(wrap(exclusive_or, [0, 1])).fit(X, y)
+    value = estimator().fit(Rehearsal(X, y, predictor.schema_, [predictor], [None]))
+    before = value.reductions(*nothing())[0][0]
+    after = value.reductions(X[:1], np.array([[True, False, False, False]]))[0][0]
+    assert np.abs(before).max() < 0.15
+    assert after[1] > 0.3
+    assert np.abs(after[2:]).max() < 0.15
+
+
+def test_features_that_set_the_members_at_odds_raise_the_epistemic_uncertainty():
+    value = fitted(True)
+    discrepancy, epistemic = value.reductions(*nothing())
+    assert discrepancy[0].argmax() == 0
+    assert epistemic[0].argmin() == 2
+    assert epistemic[0, 2] < -0.1
+    assert abs(epistemic[0, 3]) < 0.1
+
+
+def test_without_members_the_epistemic_head_learns_that_there_is_nothing():
+    X, _ = planted()
+    epistemic = fitted().reductions(X, np.zeros((150, 4), dtype=bool))[1]
+    assert np.abs(epistemic).max() < 0.05
+
+
+def test_shapes_and_that_nothing_is_changed():
+    X, _ = planted()
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    copies = X.copy(), mask.copy()
+    found = fitted(True).reductions(X, mask)
+    for part in found:
+        assert part.shape == (150, 4)
+        assert np.isfinite(part).all()
+    assert_array_equal(X, copies[0])
+    assert_array_equal(mask, copies[1])
+
+
+@pytest.mark.parametrize("filler", [1e6, np.nan])
+def test_hidden_cells_do_not_matter(filler):
+    X, _ = planted()
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    for one, other in zip(
+        fitted().reductions(X, mask), fitted().reductions(np.where(mask, X, filler), mask), strict=True
+    ):
+        assert_array_equal(one, other)
+
+
+def test_a_case_has_its_own_values_whoever_stands_beside_it():
+    X, _ = planted()
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    together = fitted().reductions(X, mask)[0]
+    for r in range(5):
+        assert_allclose(fitted().reductions(X[[r]], mask[[r]])[0][0], together[r], rtol=0, atol=1e-12)
+
+
+def test_same_seed_same_values_and_torch_is_left_alone():
+    before = torch.random.get_rng_state()
+    numpy_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(99)
+        again = estimator().fit(rehearsal())
+    other = estimator(random_state=1).fit(rehearsal())
+    expected = fitted().reductions(*nothing())[0]
+    assert_array_equal(again.reductions(*nothing())[0], expected)
+    assert np.abs(other.reductions(*nothing())[0] - expected).max() > 1e-6
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+
+
+def test_groups_are_one_feature():
+    grouped = rehearsal(groups=(("pair", (0, 3)),))
+    value = estimator().fit(grouped)
+    found = value.reductions(*nothing(n_features=3))[0]
+    assert found.shape == (1, 3)
+    assert found[0].argmax() == 0
+
+
+def spied_targets(monkeypatch):
+    """What is asked for, call by call."""
+    asked = []
+
+    def spy(rehearsal, rows, mask, candidates=None):
+        found = value_targets(rehearsal, rows, mask, candidates)
+        asked.append((rows, mask, candidates, found))
+        return found
+
+    monkeypatch.setattr(askwise.value.network, "value_targets", spy)
+    return asked
+
+
+def test_states_are_training_rows_with_random_masks(monkeypatch):
+    asked = spied_targets(monkeypatch)
+    estimator(n_states=400, epochs=1).fit(rehearsal())
+    ((rows, mask, candidates, found),) = asked
+    assert candidates is None
+    assert mask.shape == (400, 4)
+    counts = np.bincount(rows, minlength=150)
+    assert counts.min() >= 2
+    assert counts.max() <= 3
+    sizes = np.bincount(mask.sum(axis=1), minlength=5)
+    assert sizes[4] == 0  # nothing would be left to ask
+    assert (sizes[:4] > 60).all()
+    assert_array_equal(np.isnan(found[0]), mask)
+
+
+def test_some_candidates_of_each_state_are_enough(monkeypatch):
+    asked = spied_targets(monkeypatch)
+    value = estimator(n_candidates=2).fit(rehearsal())
+    ((_, mask, candidates, found),) = asked
+    assert_array_equal(candidates.sum(axis=1), 2)
+    assert (candidates.sum(axis=0) > 90).all()  # each feature as often as the others
+    assert_array_equal(~np.isnan(found[0]), candidates & ~mask)
+    assert value.reductions(*nothing())[0][0].argmax() == 0
+
+
+def test_missing_cells_and_categories():
+    """What nobody has is no target; a category is seen by its name."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"city": rng.choice(["Ghent", "Lille", "Namur"], 120), "age": rng.normal(size=120)})
+    y = (table["city"] == "Lille").astype(int).to_numpy()
+    table.loc[::5, "age"] = np.nan
+
+    def by_city(X):
+        positive = np.where(X["city"] == "Lille", 0.95, 0.05)
+        return np.column_stack([1 - positive, positive])
+
+    predictor = ImputedPredictor(wrap(by_city, [0, 1])).fit(table, y)
+    around = Rehearsal(predictor.training_values_, y, predictor.schema_, [predictor], [None])
+    value = estimator(epochs=10).fit(around)
+    found = value.reductions(np.full((1, 2), np.nan), np.zeros((1, 2), dtype=bool))[0][0]
+    assert np.isfinite(found).all()
+    assert found[0] > found[1]
+
+
+def test_a_penalty_keeps_the_weights_small():
+    free, bound = (estimator(l1=l1, epochs=10).fit(rehearsal()) for l1 in (0.0, 30.0))
+    size = [sum(np.abs(weight).mean() for weight in value.layers_.weights) for value in (free, bound)]
+    assert size[1] < 0.7 * size[0]
+
+
+SERVE = """
+import pickle, sys
+import numpy as np
+with open(sys.argv[1], "rb") as file:
+    value, X, mask = pickle.load(file)
+np.save(sys.argv[2], np.stack(value.reductions(X, mask)))
+assert "torch" not in sys.modules, "torch was imported"
+"""
+
+
+def test_it_serves_without_torch(tmp_path):
+    X, _ = planted()
+    mask = np.random.default_rng(1).random(X.shape) < 0.5
+    (tmp_path / "in.pickle").write_bytes(pickle.dumps((fitted(True), X, mask)))
+    environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
+    command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle"), str(tmp_path / "out.npy")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_allclose(np.load(tmp_path / "out.npy"), np.stack(fitted(True).reductions(X, mask)), rtol=0, atol=1e-12)
+
+
+def test_without_torch_it_says_what_to_use(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(AskwiseError, match=r'value="network".*askwise\[torch\].*value="neighbours".*policy="greedy"'):
+        estimator().fit(rehearsal())
