@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from askwise.cli import Model, app
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
-from askwise.standin import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, make_model, split_rows
+from askwise.standin import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, TEST_SHARE, make_model, split_rows
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 
@@ -316,6 +316,9 @@ def test_split_keeps_every_class_in_training_and_caps_rows():
     assert (len(train), len(test)) == (MOST_TRAINING_ROWS, MOST_TEST_ROWS)
     assert np.array_equal(test, split_rows(data, seed=0)[1])
     assert not np.array_equal(test, split_rows(data, seed=1)[1])
+    train, test = split_rows(data, seed=0, limited=False)
+    assert sorted([*train, *test]) == list(range(len(y)))
+    assert len(test) == round(4000 * TEST_SHARE) + 1
 
 
 def test_split_keeps_row_groups_together():

@@ -130,7 +130,7 @@ class Case:
         self.X, self.y = data()
         self.model = make_model()
         self.bytes_before = pickle.dumps(self.model)
-        self.weights_before = copy.deepcopy(getattr(self.model, "state_dict", dict)())
+        self.weights_before: Any = copy.deepcopy(getattr(self.model, "state_dict", dict)())
         self.predictor = make_predictor(self.model).fit(self.X, self.y)
         self.fitted = self.make().fit(self.predictor, self.X, self.y)
         self.mask = some_masks(len(self.X))
@@ -509,7 +509,7 @@ def as_models(estimators):
     return [FrozenModel(estimator, schema) for estimator in estimators]
 
 
-STACKABLE = {
+STACKABLE: dict[str, Any] = {
     **{
         f"network, {activation}": lambda seed, activation=activation: network(seed, activation=activation)
         for activation in ("relu", "tanh", "logistic", "identity")
@@ -802,7 +802,7 @@ def test_an_ensemble_needs_complete_rows_of_every_class():
     holes = X.copy()
     holes[y == 2, 0] = np.nan
     predictor = conditional(model).fit(holes, y)
-    with pytest.raises(InvalidInput, match='every class.*"distance"'):
+    with pytest.raises(InvalidInput, match=r'every class.*"distance"'):
         AuxiliaryEnsemble().fit(predictor, holes, y)
     assert suitable_epistemic(predictor, y) == "distance"
 

@@ -15,7 +15,18 @@ PACKAGE = Path(askwise.__file__).parent
 
 # From the bottom to the top. A module may import what stands below it, and its own package.
 LAYERS = [
-    ["errors", "columns", "schema", "subsets", "uncertainty", "metrics", "prices", "progress", "randomness", "networks"],
+    [
+        "errors",
+        "columns",
+        "schema",
+        "subsets",
+        "uncertainty",
+        "metrics",
+        "prices",
+        "progress",
+        "randomness",
+        "networks",
+    ],
     ["datasets", "trees"],
     ["predict"],
     ["epistemic"],
@@ -24,7 +35,7 @@ LAYERS = [
     ["selector"],
     ["persistence"],
     ["baselines", "vision"],
-    ["report", "standin", "bench", "cli", "web"],
+    ["standin", "own_table", "demonstration", "report", "terminal", "dialogue", "bench", "cli", "web"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1

@@ -1,5 +1,6 @@
 """Small networks: what they see of a row, that numpy serves what torch trained, and that torch is left as it was."""
 
+import itertools
 import sys
 from typing import Any
 
@@ -33,9 +34,9 @@ def coder_and_cells(table=TABLE):
 def test_a_row_is_scaled_numbers_one_hot_categories_and_the_mask():
     coder, values, _ = coder_and_cells()
     seen = coder(values, ~np.isnan(values))
-    far = 20 / np.std([20.0, 40.0, 60.0])
+    far = float(20 / np.std([20.0, 40.0, 60.0]))
     #    age   Ghent Lille Namur  no yes  same   mask
-    expected = [
+    expected: list[list[float]] = [
         [-far, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1],
         [0, 1, 0, 0, 1, 0, 0, 1, 1, 1, 1],
         [0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1],
@@ -98,7 +99,7 @@ def trained_by_torch(activation, *widths):
     parts: list[nn.Module] = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for ins, outs in zip(widths, widths[1:], strict=False):
+        for ins, outs in itertools.pairwise(widths):
             parts += [nn.Linear(ins, outs), TORCH_ACTIVATIONS[activation]()]
     return nn.Sequential(*parts[:-1]).double()
 
@@ -128,7 +129,7 @@ def test_activations_stay_finite_far_out():
 
 
 def test_layers_are_a_copy_of_the_trained_ones():
-    linear = nn.Linear(3, 2)
+    linear: Any = nn.Linear(3, 2)
     layers = Layers.from_torch([linear], "identity")
     before = layers(np.ones((1, 3)))
     with torch.no_grad():

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from askwise.acquire import Trajectory
+from askwise.demonstration import Comparison, Story
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.report import COLOURS, Report, class_colours, order_shares, render, short, shown_value, write_report
-from askwise.standin import Comparison, Story
 from askwise.uncertainty import Uncertainty
 
 EVIL = "<script>alert('x')</script>"

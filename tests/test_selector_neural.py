@@ -47,7 +47,7 @@ def regression():
 
 def module() -> Any:
     """A network that knows the answer, with dropout and in training mode."""
-    net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 2))
+    net: Any = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.2), nn.Linear(4, 2))
     with torch.no_grad():
         net[0].weight.copy_(torch.eye(4))
         net[0].bias.zero_()
@@ -236,7 +236,7 @@ def choosing(name, fitted=True):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_decides_is_asked_first(name):
-    X, y = data()
+    X, _ = data()
     owner = choosing(name)
     assert owner.features_[owner.suggest(unknown())[0]] == "scan"
     assert owner.start().suggest().feature == "scan"

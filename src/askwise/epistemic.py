@@ -19,7 +19,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import FinalLayer, final_layer, split_pipeline, unfrozen
 from askwise.predict.imputed import typical_row
 from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers, stack
-from askwise.predict.wrapped import BlackBox, FrozenModel, is_torch_module
+from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier, is_torch_module
 from askwise.randomness import generator, seed_from
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
@@ -27,22 +27,31 @@ from askwise.uncertainty import Uncertainty, smoothed, summarize
 class EpistemicEstimator(BaseEstimator):
     """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit` and, with members, `stacked`."""
 
+    @property
+    def around_the_mean(self) -> bool:
+        """Whether e is the divergence of the members from their mean (Eq. 17), not from the prediction (Eq. 13)."""
+        return False
+
     def fit(self, predictor: SubsetPredictor, X: Any, y: Any) -> Self:
         """Prepare the members around `predictor`, from the rows it was fitted on."""
-        self._predictor = predictor
         self._separate: list[SubsetPredictor] = []
         self._fit(predictor, X, np.asarray(y))
-        return self.around(predictor)
+        self._bind(predictor)
+        return self
 
     def around(self, predictor: SubsetPredictor) -> Self:
-        """The same members with another predictor's completions; the model and they are then asked in one pass."""
+        """The same members with another predictor's completions."""
         other = copy.copy(self)
-        other._predictor = predictor
-        other._joint = None
+        other._bind(predictor)
+        return other
+
+    def _bind(self, predictor: SubsetPredictor) -> None:
+        """Ask the model and the members in one pass, where their answers are averages over the same completions."""
+        self._predictor = predictor
+        self._joint = None
         stacked = self.stacked()
         if stacked is not None and predictor.averages_the_model:
-            other._joint = predictor.with_model(StackedModels([predictor.model_, stacked]))
-        return other
+            self._joint = predictor.with_model(StackedModels([predictor.model_, stacked]))
 
     def assess(
         self,
@@ -133,12 +142,16 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @property
+    def around_the_mean(self) -> bool:
+        return self.center == "mean"
+
     def stacked(self) -> Any:
         return stack(self._models)
 
     def assess(self, *args: Any, **options: Any) -> tuple[np.ndarray, Uncertainty]:
         proba, found = super().assess(*args, **options)
-        if self.center == "mean":
+        if self.around_the_mean:
             found = replace(found, epistemic=found.mutual_information)
         return proba, found
 
@@ -149,7 +162,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 f"{self.resample!r} and {self.center!r}."
             )
         if self.estimators is not None:
-            self.estimators_ = list(self.estimators)
+            self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
         else:
             self.estimators_ = self._train(predictor, y)
         if not self.estimators_:
@@ -161,7 +174,21 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                     f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
                 )
         if not predictor.averages_the_model:
-            self._separate = [clone(predictor).set_params(estimator=member).fit(X, y) for member in self.estimators_]
+            self._separate = self._adapted(predictor, y)
+
+    def _adapted(self, predictor: SubsetPredictor, y: np.ndarray) -> list[SubsetPredictor]:
+        """Each member in a predictor of its own; those trained here with another seed and on rows of their own."""
+        rng = generator(self.random_state)
+        adapted = []
+        for member in self.estimators_:
+            own, rows = clone(predictor).set_params(estimator=None), np.arange(len(y))
+            if self.estimators is None:
+                own = _reseeded(own, seed_from(rng))
+                rows = _bootstrap(y, rng) if self.resample == "bootstrap" else rows
+            own.set_params(estimator=member)
+            table = predictor.schema_.decode(predictor.training_values_[rows])
+            adapted.append(own.fit(table, y[rows], schema=predictor.schema_))
+        return adapted
 
     def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
         if isinstance(unfrozen(predictor.estimator_), BlackBox):
@@ -215,6 +242,8 @@ class MCDropout(EpistemicEstimator):
                 'epistemic="dropout" needs dropout layers (p > 0), and the wrapped module has none. Use '
                 'epistemic="distance", or give trained members: AuxiliaryEnsemble(estimators=[...]).'
             )
+        if self.n_samples < 1:
+            raise InvalidInput(f"n_samples must be at least 1; got {self.n_samples!r}.")
         if not predictor.averages_the_model:
             raise InvalidInput('epistemic="dropout" goes with adaptation="conditional" or "mean".')
         seed = seed_from(generator(self.random_state))
@@ -244,18 +273,28 @@ class FeatureDistance(EpistemicEstimator):
         smooth_with: np.ndarray | None = None,
     ) -> tuple[np.ndarray, Uncertainty]:
         proba = self._predictor.predict_proba(values, mask, leave_out=leave_out)
-        return proba, replace(summarize(proba), epistemic=self.distance(values, mask))
+        return proba, replace(summarize(proba), epistemic=self.distance(values, mask, leave_out))
 
-    def distance(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """(n,) distance of what is known of each row to the training data."""
+    def distance(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
+        """(n,) distance of what is known of each row to the training data; `leave_out` as in `predict_proba`."""
         features = self._features(np.where(mask, values, self._typical))
-        return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)
+        if leave_out is None:
+            return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)
+        k = self._search.n_neighbors
+        distances, nearest = self._search.kneighbors(features, n_neighbors=k + 1)
+        own = self._rows[nearest] == leave_out[:, None]
+        own[~own.any(axis=1), k] = True  # the row itself is not among them: leave the farthest out
+        return np.asarray(distances[~own].reshape(-1, k).mean(axis=1) / self._unit)
 
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         from sklearn.neighbors import NearestNeighbors
 
         values = predictor.training_values_
-        rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
+        if self.n_neighbors < 1 or self.max_rows < 2:
+            raise InvalidInput(
+                f"n_neighbors must be at least 1; got {self.n_neighbors!r}; max_rows at least 2; got {self.max_rows!r}."
+            )
+        rows = self._rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
         self._typical = typical_row(values, predictor.schema_.is_category)
         self._model = predictor.model_
         self._scale = np.maximum(np.nanstd(values, axis=0), 1e-12)

@@ -26,8 +26,8 @@ from matplotlib.ticker import MaxNLocator
 
 import askwise
 from askwise.acquire import Trajectory
+from askwise.demonstration import Comparison, Story
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.standin import Comparison, Story
 
 COLOURS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
 """One for each class that is shown by name."""

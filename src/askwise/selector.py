@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
@@ -156,16 +157,17 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         as_prices(self.costs).resolve(Schema.read(X).grouped(self.groups).features)
         self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
-        seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}
+        self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}
+        self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
-        self.predictor_ = self._make_predictor(self.estimator_, seeds["predictor"]).fit(X, y)
+        self.predictor_ = self._make_predictor(self.estimator_).fit(X, y)
         self.classes_ = self.predictor_.classes_
         self.schema_ = self.predictor_.schema_.grouped(self.groups)
         self.features_ = self.schema_.features
         self.prices_ = as_prices(self.costs).resolve(self.features_)
         self.costs_ = self.prices_.costs
-        self.epistemic_ = self._make_epistemic(self.predictor_, X, y, seeds["epistemic"])
-        self.policy_ = self._make_policy(X, y, seeds)
+        self.epistemic_ = self._make_epistemic(self.predictor_, X, y)
+        self.policy_ = self._make_policy()
         if hasattr(self.predictor_, "adaptation_report_"):
             self.adaptation_report_ = self.predictor_.adaptation_report_
         return self
@@ -263,6 +265,15 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         budget = self.budget if budget is None else budget
         return Session(self.schema_, self.prices_, self._policy(), self.predictor_, self.epistemic_, known, budget)
 
+    def with_policy(self, policy: Any) -> Self:
+        """The same fitted model, predictor and members with another `policy`; this selector stays as it is."""
+        check_is_fitted(self, "policy_")
+        other = copy.copy(self)
+        other.policy = policy
+        other._check_options()
+        other.policy_ = other._make_policy()
+        return other
+
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` takes by itself."""
         check_is_fitted(self, "policy_")
@@ -283,7 +294,8 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
         check_budget(self.budget, 1)
 
-    def _make_predictor(self, estimator: Any, seed: int) -> SubsetPredictor:
+    def _make_predictor(self, estimator: Any) -> SubsetPredictor:
+        seed = self._seeds["predictor"]
         if isinstance(self.adaptation, SubsetPredictor):
             predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=estimator)
             return predictor
@@ -293,13 +305,12 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             return ConditionalPredictor(estimator, random_state=seed)
         return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)
 
-    def _make_epistemic(
-        self, predictor: SubsetPredictor, X: Any, y: np.ndarray, seed: int
-    ) -> EpistemicEstimator | None:
+    def _make_epistemic(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> EpistemicEstimator | None:
+        seed = self._seeds["epistemic"]
         if self.epistemic is None:
             return None
         if isinstance(self.epistemic, EpistemicEstimator):
-            return clone(self.epistemic).fit(predictor, X, y)
+            return copy.copy(self.epistemic).fit(predictor, X, y)  # a clone would unfit the members it was given
         kinds: dict[str, Callable[[], EpistemicEstimator]] = {
             "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs),
             "dropout": lambda: MCDropout(random_state=seed),
@@ -308,37 +319,35 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         kind = suitable_epistemic(predictor, y) if self.epistemic == "auto" else self.epistemic
         return kinds[kind]().fit(predictor, X, y)
 
-    def _make_policy(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Policy:
+    def _make_policy(self) -> Policy:
         named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
         policy = self.policy if isinstance(self.policy, Policy) else named[self.policy]()
-        return policy.fit(self._problem(X, y, seeds))
-
-    def _problem(self, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Problem:
-        labels = class_positions(self.classes_, y)
+        fitted = (self.predictor_, self.epistemic_)
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
-        refit = None if used_as_it_is else lambda rows: self._without(rows, X, y, seeds)
-        return Problem(
+        refit = None if used_as_it_is else self._fitted_without
+        problem = Problem(
             values=self.predictor_.training_values_,
-            y=labels,
+            y=self.predictor_.training_labels_,
             schema=self.schema_,
             prices=self.prices_,
             predictor=self.predictor_,
             epistemic=self.epistemic_,
             risk_weight=self.risk_weight,
-            rehearsal=lambda: rehearse(
-                (self.predictor_, self.epistemic_), labels, self.schema_, refit, random_state=seeds["folds"]
-            ),
-            random_state=seeds["policy"],
+            rehearsal=lambda: rehearse(fitted, self.schema_, refit, random_state=self._seeds["folds"]),
+            random_state=self._seeds["policy"],
             progress=self.progress,
         )
+        return policy.fit(problem)
 
-    def _without(self, rows: np.ndarray, X: Any, y: np.ndarray, seeds: dict[str, int]) -> Fitted:
-        """Model, predictor and members fitted on all training rows but `rows`."""
-        rest = np.setdiff1d(np.arange(len(y)), rows)
-        X_rest, y_rest = (X.iloc[rest] if isinstance(X, pd.DataFrame) else X[rest]), y[rest]
-        model = fitted_classifier(self.estimator, X_rest, y_rest)
-        predictor = self._make_predictor(model, seeds["predictor"]).fit(X_rest, y_rest)
-        return predictor, self._make_epistemic(predictor, X_rest, y_rest, seeds["epistemic"])
+    def _fitted_without(self, rows: np.ndarray) -> Fitted:
+        """Predictor and members around a model fitted on all training rows but `rows`."""
+        rest = np.setdiff1d(np.arange(len(self.predictor_.training_values_)), rows)
+        X = self.schema_.decode(self.predictor_.training_values_[rest])
+        y = self.classes_[self.predictor_.training_labels_[rest]]
+        weights = None if self._sample_weight is None else self._sample_weight[rest]
+        model = fitted_classifier(self.estimator, X, y, weights)
+        predictor = self._make_predictor(model).fit(X, y, schema=self.predictor_.schema_)
+        return predictor, self._make_epistemic(predictor, X, y)
 
     def _policy(self) -> Policy:
         """The policy with the risk weight of now."""

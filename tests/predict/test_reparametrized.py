@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,7 +97,7 @@ CASES = (
 
 def predictor_of(kind, model, **options):
     return ReparametrizedPredictor(
-        model, kind, **{"epochs": 2, "learning_rate": 0.02, "hidden": 8, "random_state": 0, **options}
+        model, kind, **{"epochs": 5, "learning_rate": 0.02, "hidden": 8, "random_state": 0, **options}
     )
 
 
@@ -109,7 +110,7 @@ def insides(model) -> Any:
 
 
 def keep_all(predictor):
-    """Whether or not it helped in two epochs: what follows is about the change itself."""
+    """Whether or not it helped in a few epochs: what follows is about the change itself."""
     predictor.kept_ = np.ones(5, dtype=bool)[: len(predictor.kept_)]
     return predictor
 
@@ -181,7 +182,8 @@ def test_the_wrapped_model_is_left_as_it_was(case):
 @pytest.mark.parametrize(("kind", "name"), [("output", "forest"), ("last-layer", "network"), ("low-rank", "torch")])
 def test_same_seed_same_numbers_and_another_seed_other_ones(kind, name):
     case = case_of(kind, name)
-    numpy_before, torch_before = np.random.get_state()[1].copy(), torch.random.get_rng_state()  # noqa: NPY002
+    numpy_before = joblib.hash(np.random.get_state())  # noqa: NPY002
+    torch_before = torch.random.get_rng_state()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(99)  # somebody else's draws
         again = predictor_of(kind, case.model).fit(case.X, case.y)
@@ -189,7 +191,7 @@ def test_same_seed_same_numbers_and_another_seed_other_ones(kind, name):
     expected = case.predictor.predict_proba(case.X, case.mask)
     assert_array_equal(keep_all(again).predict_proba(case.X, case.mask), expected)
     assert np.abs(keep_all(other).predict_proba(case.X, case.mask) - expected).max() > 1e-5
-    assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+    assert joblib.hash(np.random.get_state()) == numpy_before  # noqa: NPY002
     assert torch.equal(torch.random.get_rng_state(), torch_before)
 
 
@@ -476,8 +478,10 @@ def test_what_is_refused_names_what_works(kind, model, message):
 @pytest.mark.parametrize("net", [Backwards, Sharpened])
 def test_low_rank_updates_do_not_mind_the_order_of_the_layers(net):
     X, y = data()
-    model = net()
-    predictor = keep_all(predictor_of("low-rank", model).fit(X, y))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = net()
+    predictor = keep_all(predictor_of("low-rank", model, epochs=10).fit(X, y))
     imputed = ImputedPredictor(model).fit(X, y).predict_proba(X, masks())
     assert np.abs(predictor.predict_proba(X, masks()) - imputed).max() > 1e-4
 

@@ -80,6 +80,9 @@ class DQN(Policy):
             raise InvalidInput(
                 f'DQN: preset must be one of {tuple(PRESETS)} and reward "gain" or "area"; got {preset!r}, {reward!r}.'
             )
+        for name, value in (("n_episodes", n_episodes), ("buffer_size", buffer_size), ("hidden", hidden)):
+            if value < 1:
+                raise InvalidInput(f"DQN: {name} must be at least 1; got {value!r}.")
         self.preset = preset
         self.n_episodes = n_episodes
         self.gamma = gamma
@@ -137,8 +140,6 @@ def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Genera
             n_rounds += 1
             exploration = max(0.01, 1.0 - n_rounds / (0.7 * waves * n_features))
             buffer.add(*episode.step(online, exploration, rng))
-            if buffer.size < schedule.batch_size:
-                continue
             for _ in range(schedule.updates_per_round):
                 _update(online, target, optimiser, buffer.draw(schedule.batch_size, rng), gamma)
                 n_updates += 1
@@ -214,7 +215,7 @@ class _Ring:
         capacity = len(self.parts[0])
         at = (self.next + np.arange(len(transitions[0]))) % capacity
         for part, new in zip(self.parts, transitions, strict=True):
-            part[at] = new
+            part[at[-capacity:]] = new[-capacity:]
         self.next = int((self.next + len(at)) % capacity)
         self.size = min(capacity, self.size + len(at))
 

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import Layers
-from askwise.predict.final_layer import linear_layers
+from askwise.predict.final_layer import linear_layers, unfrozen
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_tensor, evaluating, is_torch_module
 
 
@@ -92,7 +92,7 @@ class LowRank(Adapter):
     """
 
     def __init__(self, model: FrozenModel, rank: int) -> None:
-        box = model.estimator
+        box = unfrozen(model.estimator)
         if not (isinstance(box, BlackBox) and is_torch_module(box.function) and linear_layers(box.function)):
             raise InvalidInput(
                 f'adaptation="low-rank" needs a torch.nn.Module with linear layers; got {type(box).__name__}. Use '
@@ -103,7 +103,7 @@ class LowRank(Adapter):
         self.rank = rank
 
     def inputs(self, completed: np.ndarray) -> np.ndarray:
-        return np.asarray(self.model.table(completed), dtype=float)
+        return np.array(self.model.table(completed), dtype=float)
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:
         import torch
@@ -136,8 +136,8 @@ class LowRank(Adapter):
         import torch
 
         with torch.no_grad():
-            logits = self.logits(inputs, torch.as_tensor(mask, dtype=torch.float32))
-        return np.asarray(torch.softmax(logits, dim=1).double().cpu().numpy())
+            logits = self.logits(torch.as_tensor(inputs), torch.as_tensor(mask, dtype=torch.float32))
+        return np.asarray(torch.softmax(logits.double(), dim=1).cpu().numpy())
 
 
 def mask_network(n_columns: int, hidden: int, n_outputs: int, start_at_zero: bool = True) -> Any:

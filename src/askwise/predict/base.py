@@ -33,6 +33,7 @@ class SubsetPredictor(BaseEstimator):
     schema_ : Schema
     estimator_ : the fitted classifier
     classes_ : (C,) class labels, in the order of the columns of every `proba`
+    training_values_, training_labels_ : the encoded rows given to `fit`, and their labels as positions in `classes_`
     """
 
     averages_the_model = False
@@ -41,17 +42,20 @@ class SubsetPredictor(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = nobody has it)."""
+    def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> Self:
+        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = nobody has it).
+
+        `schema` is that of the whole table where `X` is a part of it, so that codes mean the same.
+        """
         y = check_labels(X, y)
-        self.schema_ = Schema.read(X)
+        self.schema_ = Schema.read(X) if schema is None else schema
         self.estimator_ = fitted_classifier(self.estimator, X, y)
         self.model_ = FrozenModel(self.estimator_, self.schema_)
         self.classes_ = self.model_.classes
         labels = class_positions(self.classes_, y)
         values = self.schema_.encode(X).copy()
         self.takes_missing_ = self.model_.takes_missing(values)
-        self.training_values_ = values
+        self.training_values_, self.training_labels_ = values, labels
         self._fit(values, labels)
         return self
 

@@ -53,9 +53,7 @@ class FullyConnected(FinalLayer):
         self.weight, self.bias = self.layers.weights[-1], self.layers.biases[-1]
 
     def features(self, completed: np.ndarray) -> np.ndarray:
-        table = self.model.table(completed)
-        inputs = table if self.steps is None else self.steps.transform(table)
-        return self.layers.hidden(np.asarray(inputs, dtype=float))
+        return self.layers.hidden(dense(prepared(self.model, self.steps, completed)))
 
 
 class LastLinear(FinalLayer):
@@ -63,7 +61,7 @@ class LastLinear(FinalLayer):
 
     def __init__(self, model: FrozenModel) -> None:
         super().__init__(model)
-        self.linear = linear_layers(model.estimator.function)[-1]
+        self.linear = linear_layers(unfrozen(model.estimator).function)[-1]
         self.weight = self.linear.weight.detach().double().cpu().numpy().T
         bias = self.linear.bias
         self.bias = np.zeros(self.weight.shape[1]) if bias is None else bias.detach().double().cpu().numpy()
@@ -80,8 +78,7 @@ class LastLinear(FinalLayer):
 
 def final_layer(model: FrozenModel, probe: np.ndarray) -> FinalLayer:
     """The last layer of the wrapped model; refused where it has none that gives its answers on `probe` rows."""
-    estimator = unfrozen(model.estimator)
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = split_pipeline(model.estimator)[1]
     found: FinalLayer | None = None
     if isinstance(last, MLPClassifier | LogisticRegression):
         found = FullyConnected(model)
@@ -100,7 +97,20 @@ def final_layer(model: FrozenModel, probe: np.ndarray) -> FinalLayer:
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
     estimator = unfrozen(estimator)
-    return (estimator[:-1], unfrozen(estimator[-1])) if isinstance(estimator, Pipeline) else (None, estimator)
+    if not isinstance(estimator, Pipeline):
+        return None, estimator
+    return (estimator[:-1] if len(estimator.steps) > 1 else None), unfrozen(estimator.steps[-1][1])
+
+
+def prepared(model: FrozenModel, steps: Any, values: np.ndarray) -> Any:
+    """Encoded rows as the classifier at the end of a Pipeline sees them."""
+    table = model.table(values)
+    return table if steps is None else steps.transform(table)
+
+
+def dense(inputs: Any) -> np.ndarray:
+    """Rows of any kind of table, sparse ones included, as an array of floats."""
+    return np.array(inputs.toarray() if hasattr(inputs, "toarray") else inputs, dtype=float)
 
 
 def unfrozen(estimator: Any) -> Any:

@@ -14,7 +14,7 @@ from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.reparametrized import train_adapter
 from askwise.randomness import generator, seed_from
-from askwise.subsets import sample
+from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -74,7 +74,7 @@ class MaskTrainedPredictor(SubsetPredictor):
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
-        if self.masks != "random" and not callable(self.masks):
+        if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
         rng = generator(self.random_state)
         self.coder_ = CellCoder(values, self.schema_)
@@ -95,7 +95,7 @@ class MaskTrainedPredictor(SubsetPredictor):
 
         def draw() -> tuple[Any, ...]:
             if callable(self.masks):
-                mask = self.masks(values, rng)
+                mask = check_mask(self.masks(values, rng), values.shape, "masks")
             else:
                 mask = sample(len(values), values.shape[1] + 1, rng)[:, :-1]
             return torch.as_tensor(self.coder_(values, mask & present), dtype=torch.float32), labels

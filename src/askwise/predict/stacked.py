@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from askwise.networks import ACTIVATIONS
-from askwise.predict.final_layer import layers_of, split_pipeline
-from askwise.predict.wrapped import FrozenModel, as_tensor, evaluating
+from askwise.predict.final_layer import dense, layers_of, prepared, split_pipeline, unfrozen
+from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, as_tensor, evaluating
 
 ROWS_AT_ONCE = 64
 
@@ -41,9 +41,10 @@ class StackedLayers:
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(n, D) -> (n, k * C), in blocks of rows that stay in the processor's cache."""
-        table = self.model.table(values)
-        inputs = np.asarray(table if self.steps is None else self.steps.transform(table), dtype=float)
-        blocks = [self._block(inputs[start : start + ROWS_AT_ONCE]) for start in range(0, len(inputs), ROWS_AT_ONCE)]
+        inputs = prepared(self.model, self.steps, values)
+        blocks = [
+            self._block(dense(inputs[start : start + ROWS_AT_ONCE])) for start in range(0, len(values), ROWS_AT_ONCE)
+        ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
 
     def _block(self, inputs: np.ndarray) -> np.ndarray:
@@ -57,6 +58,20 @@ class StackedLayers:
         proba = np.exp(logits, out=logits)
         proba /= proba.sum(axis=2, keepdims=True)
         return proba.transpose(1, 0, 2).reshape(n, -1)
+
+
+class StackedClassifiers:
+    """Members of any kind behind the same preparation, which is done once."""
+
+    def __init__(self, models: Sequence[FrozenModel]) -> None:
+        self.model = models[0]
+        self.steps = split_pipeline(models[0].estimator)[0]
+        self.classifiers = [split_pipeline(model.estimator)[1] for model in models]
+        self.n_outputs = sum(model.n_outputs for model in models)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        inputs = prepared(self.model, self.steps, values)
+        return np.hstack([classifier.predict_proba(inputs) for classifier in self.classifiers])
 
 
 class StackedDropout:
@@ -73,9 +88,14 @@ class StackedDropout:
         self.n_outputs = n_samples * model.n_outputs
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
+        step = max(1, ROWS_PER_CALL // self.n_samples)
+        blocks = [self._block(values[start : start + step]) for start in range(0, len(values), step)]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
+
+    def _block(self, values: np.ndarray) -> np.ndarray:
         import torch
 
-        module, k, n = self.model.estimator.function, self.n_samples, len(values)
+        module, k, n = unfrozen(self.model.estimator).function, self.n_samples, len(values)
         rows = as_tensor(self.model.table(values), module)
         generator = torch.Generator().manual_seed(self.seed)
         hooks = [part.register_forward_hook(_fixed_mask(k, generator)) for part in dropout_layers(module)]
@@ -85,22 +105,23 @@ class StackedDropout:
         finally:
             for hook in hooks:
                 hook.remove()
-        proba = torch.softmax(logits, dim=1).double().cpu().numpy().reshape(k, n, -1)
+        proba = torch.softmax(logits.double(), dim=1).cpu().numpy().reshape(k, n, -1)
         return np.asarray(proba.transpose(1, 0, 2).reshape(n, -1))
 
 
-def stack(models: Sequence[FrozenModel]) -> StackedModels | StackedLayers:
-    """Members as one model, in batched products where they allow it."""
+def stack(models: Sequence[FrozenModel]) -> StackedModels | StackedLayers | StackedClassifiers:
+    """Members as one model, in batched products and behind one preparation where they allow it."""
     parts = [split_pipeline(model.estimator) for model in models]
-    kind = type(parts[0][1])
-    same_preparation = all(_same_steps(steps, parts[0][0]) for steps, _ in parts)
-    same_kind = kind in (MLPClassifier, LogisticRegression) and all(type(last) is kind for _, last in parts)
-    if same_kind and same_preparation:
-        shapes = {tuple(weight.shape for weight in layers_of(last).weights) for _, last in parts}
-        multinomial = kind is MLPClassifier or all(last.solver != "liblinear" for _, last in parts)
-        if len(shapes) == 1 and multinomial:
+    steps, first = parts[0]
+    if not all(_same_steps(other, steps) for other, _ in parts):
+        return StackedModels(models)
+    # A subclass may answer as it likes, so the types are compared exactly.
+    kinds = {type(last) for _, last in parts}
+    if kinds == {MLPClassifier} or (kinds == {LogisticRegression} and first.solver != "liblinear"):
+        layers = [layers_of(last) for _, last in parts]
+        if len({(one.activation, *(weight.shape for weight in one.weights)) for one in layers}) == 1:
             return StackedLayers(models)
-    return StackedModels(models)
+    return StackedModels(models) if steps is None else StackedClassifiers(models)
 
 
 def dropout_layers(module: Any) -> list[Any]:

@@ -79,14 +79,20 @@ def wrap(function: Callable[..., Any], classes: Sequence[Any]) -> BlackBox:
     return BlackBox(function, classes)
 
 
+def as_classifier(estimator: Any, classes: np.ndarray) -> Any:
+    """A torch module or a callable wrapped, with `classes` in the order of its outputs; anything else as it is."""
+    if is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
+        return wrap(estimator, classes.tolist())
+    return estimator
+
+
 def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None) -> Any:
     """A fitted classifier: `estimator` itself when it is fitted already, otherwise a fitted clone of it."""
     if isinstance(estimator, type):
         raise InvalidInput(
             f"estimator must be an object, not the class {estimator.__name__}; write {estimator.__name__}()."
         )
-    if is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
-        estimator = wrap(estimator, np.unique(y).tolist())
+    estimator = as_classifier(estimator, np.unique(y))
     if not hasattr(estimator, "fit") and not hasattr(estimator, "predict_proba"):
         raise InvalidInput(
             "estimator must be a classifier with predict_proba, a torch.nn.Module or a callable X -> probabilities; "
@@ -242,7 +248,7 @@ def _softmax_of_module(module: Any, X: Any) -> np.ndarray:
         raise InvalidInput(
             f"The wrapped module must return logits of shape (rows, classes); got {tuple(logits.shape)}."
         )
-    return np.asarray(torch.softmax(logits, dim=1).double().cpu().numpy())
+    return np.asarray(torch.softmax(logits.double(), dim=1).cpu().numpy())
 
 
 def as_tensor(X: Any, module: Any) -> Any:
@@ -250,6 +256,8 @@ def as_tensor(X: Any, module: Any) -> Any:
     import torch
 
     parameter = next(module.parameters(), torch.zeros(1))
+    if isinstance(X, torch.Tensor):
+        return X.to(dtype=parameter.dtype, device=parameter.device)
     return torch.as_tensor(np.array(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
 
 

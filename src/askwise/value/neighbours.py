@@ -80,7 +80,8 @@ class NeighbourValue:
         n, n_classes = len(completions.index), len(self.predictor.classes_)
         before = np.maximum(completions.mean(), SMALLEST)[:, None, :]  # (n, 1, C), or (n, 1, (1 + k) C) with members
         weighted = completions.weights[:, :, None] * completions.proba
-        e_before = _divergence_of_members(before, n_classes)[:, 0]
+        around_the_mean = self.epistemic is not None and self.epistemic.around_the_mean
+        e_before = _divergence_of_members(before, n_classes, around_the_mean)[:, 0]
         discrepancy = np.empty((n, len(self._outcomes)))
         epistemic = np.zeros((n, len(self._outcomes)))
         for i, (outcome, similarity) in enumerate(self._outcomes):
@@ -90,7 +91,8 @@ class NeighbourValue:
             after = (similarity @ joint + PRIOR_WEIGHT * before) / (similarity @ chance + PRIOR_WEIGHT)
             gain = joint[..., :n_classes] * np.log(after[..., :n_classes] / before[..., :n_classes])
             discrepancy[:, i] = gain.sum(axis=(1, 2))
-            epistemic[:, i] = e_before - (chance[..., 0] * _divergence_of_members(after, n_classes)).sum(axis=1)
+            e_after = _divergence_of_members(after, n_classes, around_the_mean)
+            epistemic[:, i] = e_before - (chance[..., 0] * e_after).sum(axis=1)
         return discrepancy, epistemic
 
     def _by_trial(self, values: np.ndarray, columns: np.ndarray, completions: Completions) -> np.ndarray:
@@ -111,11 +113,13 @@ class NeighbourValue:
         return before[:, None] - after
 
 
-def _divergence_of_members(proba: np.ndarray, n_classes: int) -> np.ndarray:
-    """(n, B, (1 + k) C), the primary prediction first -> e of Eq. 13, (n, B); 0 without members."""
+def _divergence_of_members(proba: np.ndarray, n_classes: int, around_the_mean: bool) -> np.ndarray:
+    """(n, B, (1 + k) C), the primary prediction first -> e of Eq. 13 (or Eq. 17), (n, B); 0 without members."""
     primary, *members = np.split(proba, proba.shape[-1] // n_classes, axis=-1)
     if not members:
         return np.zeros(proba.shape[:-1])
+    if around_the_mean:
+        primary = np.mean(members, axis=0)
     return np.mean([rel_entr(member, primary).sum(axis=-1) for member in members], axis=0)
 
 

@@ -82,7 +82,6 @@ class Rehearsal:
 
 def rehearse(
     fitted: Fitted,
-    y: np.ndarray,
     schema: Schema,
     refit: Callable[[np.ndarray], Fitted] | None = None,
     random_state: int = 0,
@@ -93,27 +92,29 @@ def rehearse(
     ----------
     fitted
         The predictor and the epistemic estimator in use.
-    y
-        (N,) labels as class positions.
+    schema
+        Columns grouped into features.
     refit
         Given rows, both fitted without them; None for a model that is used as it is.
     """
-    values = fitted[0].training_values_
-    fold = None if refit is None else _folds(y, random_state)
+    values, y = fitted[0].training_values_, fitted[0].training_labels_
+    fold = None if refit is None else _folds(values, y, random_state)
     parts = [fitted] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
     predictors = [predictor.for_rehearsal() for predictor, _ in parts]
     epistemics = [e and e.around(predictor) for (_, e), predictor in zip(parts, predictors, strict=True)]
     return Rehearsal(values, y, schema, predictors, epistemics, fold)
 
 
-def _folds(y: np.ndarray, random_state: int) -> np.ndarray | None:
-    """(N,) the fold of each row; None where a class is too rare to be in each."""
+def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray | None:
+    """(N,) the fold of each row; None where a class, or a column that few have, would be missing without one."""
     if np.bincount(y).min() < N_FOLDS:
         return None
     fold = np.empty(len(y), dtype=int)
     splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=random_state)
-    for k, (_, held) in enumerate(splitter.split(y[:, None], y)):
+    for k, (rest, held) in enumerate(splitter.split(values, y)):
         fold[held] = k
+        if np.isnan(values[rest]).all(axis=0).any():
+            return None
     return fold
 
 
