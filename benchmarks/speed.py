@@ -10,6 +10,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
@@ -62,9 +63,7 @@ def stacked_members(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats:
     for n in (1, 256):
         rows = np.resize(X, (n, X.shape[1]))
         assert np.allclose(stacked(rows), loop(rows))
-        ratio = ratio_of(
-            lambda rows=rows: loop(rows), lambda rows=rows: stacked(rows), repeats, times=200 if n == 1 else 20
-        )
+        ratio = ratio_of(partial(loop, rows), partial(stacked, rows), repeats, times=200 if n == 1 else 20)
         print(f"10 stacked members, {n:3d} rows: {ratio:6.1f} x as fast as a loop over members")
 
 

@@ -156,6 +156,18 @@ def test_torch_is_seeded_inside_and_as_it_was_outside():
         torch.set_num_threads(threads)
 
 
+def test_networks_are_single_precision_whatever_the_default():
+    """Their inputs are; a program that computes in double precision must not get in the way."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with seeded(0):
+            assert nn.Linear(2, 2)(torch.zeros(1, 2, dtype=torch.float32)).dtype == torch.float32
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(before)
+
+
 def fails_after_drawing(seed):
     with seeded(seed):
         torch.rand(5)

@@ -256,7 +256,7 @@ def test_what_tells_the_answer_reduces_the_discrepancy_and_what_misleads_raises_
 def test_a_model_used_as_it_is_is_rehearsed_with_itself():
     X, y = real_table(holes=False)
     predictor = ConditionalPredictor(LogisticRegression().fit(X, y), random_state=0).fit(X, y)
-    rehearsal = rehearse((predictor, None), y, predictor.schema_)
+    rehearsal = rehearse((predictor, None), predictor.schema_)
     assert rehearsal.fold is None
     assert len(rehearsal.predictors) == 1
     assert rehearsal.predictors[0].model_ is predictor.model_
@@ -278,7 +278,7 @@ def test_a_model_that_can_be_refitted_is_rehearsed_in_folds_of_every_class():
     X, y = real_table(holes=False)
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    rehearsal = rehearse((whole, None), y, whole.schema_, refitting(X, y, seen), random_state=0)
+    rehearsal = rehearse((whole, None), whole.schema_, refitting(X, y, seen), random_state=0)
     assert rehearsal.fold is not None
     assert_array_equal(np.sort(np.concatenate(seen)), np.arange(70))
     for k, held in enumerate(seen):
@@ -287,7 +287,7 @@ def test_a_model_that_can_be_refitted_is_rehearsed_in_folds_of_every_class():
         rest = np.setdiff1d(np.arange(70), held)
         model = LogisticRegression().fit(X[rest], y[rest])
         assert_allclose(rehearsal.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-12)
-    again = rehearse((whole, None), y, whole.schema_, refitting(X, y), random_state=0)
+    again = rehearse((whole, None), whole.schema_, refitting(X, y), random_state=0)
     assert_array_equal(again.fold, rehearsal.fold)
 
 
@@ -297,6 +297,6 @@ def test_a_class_that_is_too_rare_for_folds_is_rehearsed_without():
     y[:2] = 2
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    rehearsal = rehearse((whole, None), y, whole.schema_, refitting(X, y, seen))
+    rehearsal = rehearse((whole, None), whole.schema_, refitting(X, y, seen))
     assert rehearsal.fold is None
     assert not seen

@@ -192,7 +192,9 @@ def test_some_candidates_of_each_state_are_enough(monkeypatch):
     assert_array_equal(candidates.sum(axis=1), 2)
     assert (candidates.sum(axis=0) > 90).all()  # each feature as often as the others
     assert_array_equal(~np.isnan(found[0]), candidates & ~mask)
-    assert value.reductions(*nothing())[0][0].argmax() == 0
+    # What was not asked about is not taken for worthless.
+    everyone = fitted().reductions(*nothing())[0][0]
+    assert_allclose(value.reductions(*nothing())[0][0], everyone, atol=0.07)
 
 
 def test_missing_cells_and_categories():
