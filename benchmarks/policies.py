@@ -38,7 +38,7 @@ def main() -> None:
     accuracies, risks = [], []
     for name in options.data:
         for seed in range(options.seeds):
-            stand_in = train_stand_in(load(name), "mlp", seed)
+            stand_in = train_stand_in(load(name), "mlp", seed, limited=False)
             accuracies += [{"data": name, "seed": seed, **row} for row in accuracy_rows(stand_in, seed)]
             risks += [{"data": name, "seed": seed, **row} for row in risk_rows(stand_in, seed)]
             print(f"{name}, seed {seed} done", flush=True)

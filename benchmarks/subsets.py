@@ -46,7 +46,7 @@ def main() -> None:
 
 def log_losses(name: str, seed: int) -> dict[str, float]:
     """Log loss of each adaptation on one split."""
-    stand_in = train_stand_in(load(name), "mlp", seed)
+    stand_in = train_stand_in(load(name), "mlp", seed, limited=False)
     model = stand_in.estimator
     predictors: dict[str, SubsetPredictor] = {
         "mean": ImputedPredictor(model),

@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise import AskwiseError, DynamicFeatureSelector, InvalidInput, Prices, wrap
 from askwise.predict import ConditionalPredictor, ImputedPredictor, LocalPredictor
@@ -415,3 +416,22 @@ def test_prices_and_groups_are_checked_before_a_model_is_trained():
 
     refused(lambda: selector(Slow(), costs={"copper": 1}).fit(X, y), "copper")
     refused(lambda: selector(Slow(), groups={"lab": ["copper"]}).fit(X, y), "copper")
+
+
+def test_numbers_that_a_small_type_cannot_hold_are_passed_on_as_they_are():
+    """A frame of int8 wraps around at 128; the model must see the 130 that it was asked about."""
+    X = pd.DataFrame({"age": np.arange(100, dtype="int8"), "n": np.tile(np.arange(5, dtype="uint8"), 20)})
+    y = (X["age"] > 50).astype(int)
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    selector = DynamicFeatureSelector(model, epistemic=None, random_state=0).fit(X, y)
+    later = pd.DataFrame({"age": [130, 150], "n": [1, 300]})
+    np.testing.assert_array_equal(selector.predict_proba(later), model.predict_proba(later))
+
+
+def test_prices_by_number_mean_the_label_of_a_column_that_has_one():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=[10, 0, 5])
+    y = np.arange(40) % 2
+    selector = DynamicFeatureSelector(LogisticRegression(), costs={0: 9.0}, epistemic=None).fit(X, y)
+    assert dict(zip(selector.features_, selector.costs_.tolist(), strict=True)) == {"10": 1.0, "0": 9.0, "5": 1.0}
+    with pytest.raises(InvalidInput, match="twice"):
+        DynamicFeatureSelector(LogisticRegression(), costs={"x0": 5, 0: 2}).fit(X.to_numpy(), y)

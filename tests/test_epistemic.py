@@ -788,6 +788,14 @@ def test_members_must_know_the_classes_of_the_model():
         AuxiliaryEnsemble(estimators=[other]).fit(predictor_around(fitted(LogisticRegression())), X, y)
 
 
+@pytest.mark.parametrize("member", [LogisticRegression(), 3], ids=["not fitted", "no model"])
+def test_members_that_are_given_must_be_fitted_classifiers(member):
+    """A clone of the estimator (as cross-validation makes) has lost their fit, unless they are frozen."""
+    predictor = predictor_around(fitted(LogisticRegression()))
+    with pytest.raises(InvalidInput, match=r"estimators .*fitted.*FrozenEstimator"):
+        AuxiliaryEnsemble(estimators=[member]).fit(predictor, *data())
+
+
 @pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
 def test_dropout_does_not_go_with_a_trained_adaptation(kind):
     X, y = data()

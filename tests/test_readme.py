@@ -16,7 +16,8 @@ COMMANDS = [line for kind, block in BLOCKS if kind == "bash" for line in block.s
 
 
 def run(command, cwd, typed=""):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    environment |= {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
     return subprocess.run(
         command, cwd=cwd, env=environment, input=typed, capture_output=True, text=True, timeout=300, check=False
     )

@@ -1,5 +1,6 @@
 """The HTML page, from numbers set by hand: no model is trained here."""
 
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,17 @@ import pytest
 from askwise.acquire import Trajectory
 from askwise.demonstration import Comparison, Story
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.report import COLOURS, Report, class_colours, order_shares, render, short, shown_value, write_report
+from askwise.report import (
+    COLOURS,
+    Report,
+    check_report_path,
+    class_colours,
+    order_shares,
+    render,
+    short,
+    shown_value,
+    write_report,
+)
 from askwise.uncertainty import Uncertainty
 
 EVIL = "<script>alert('x')</script>"
@@ -213,3 +224,13 @@ def test_short_and_shown():
 def test_drawing_does_not_touch_pyplot():
     code = "import sys, askwise.report; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_device_or_a_pipe_is_not_replaced_and_a_link_is_followed(tmp_path):
+    pipe = tmp_path / "pipe.html"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidInput, match="ordinary file"):
+        check_report_path(pipe)
+    (tmp_path / "real.html").write_text("old")
+    (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
+    assert check_report_path(tmp_path / "link.html") == tmp_path / "real.html"

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
@@ -212,6 +213,14 @@ def test_members_that_are_given_are_used_as_they_are():
     assert mine.estimators is members
 
 
+def test_frozen_members_survive_cross_validation():
+    X, y = data()
+    members = [FrozenEstimator(LogisticRegression(C=c).fit(X, y)) for c in (0.01, 0.1)]
+    owner = selector(FrozenEstimator(regression()), epistemic=AuxiliaryEnsemble(estimators=members), policy="greedy")
+    scores = cross_val_score(owner.set_params(budget=1), X, y, cv=2, error_score="raise")
+    assert (scores > 0.7).all()
+
+
 def test_an_estimator_of_uncertainty_that_is_given_is_not_fitted_itself():
     mine = AuxiliaryEnsemble(2, random_state=0)
     selector(epistemic=mine).fit(*data())
@@ -246,6 +255,23 @@ def test_what_decides_is_asked_first(name):
     assert owner.evaluate(later, truth, budgets=[1])["accuracy"][0] > 0.8
     scores = owner.scores(X.where(X > 0))
     assert_array_equal(np.isneginf(scores), X > 0)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("make", [regression, LogisticRegression], ids=["fitted", "unfitted"])
+@pytest.mark.parametrize("policy", [lambda: Greedy("network"), lambda: DQN(n_episodes=8, hidden=8), lambda: "random"])
+def test_another_policy_around_the_same_members(policy, make):
+    """As if it had been fitted with that policy, and the selector it comes from stays as it is."""
+    X, y = data()
+    owner = selector(make(), epistemic="ensemble", policy="greedy").fit(X, y)
+    known = X.where(X > 0)
+    before = owner.scores(known)
+    other = owner.with_policy(policy())
+    assert other.epistemic_ is owner.epistemic_
+    expected = selector(owner.estimator, epistemic="ensemble", policy=policy()).fit(X, y)
+    assert_array_equal(other.scores(known), expected.scores(known))
+    assert_array_equal(owner.scores(known), before)
+    assert owner.policy == "greedy"
 
 
 @pytest.mark.usefixtures("quick")

@@ -62,9 +62,7 @@ class Column:
     def decode(self, encoded: np.ndarray) -> Any:
         """The inverse of `encode`, in the dtype of the training table wherever the cells allow it."""
         if self.values is None:
-            if types.is_integer_dtype(self.dtype) and not np.all(np.mod(encoded, 1) == 0):
-                return encoded  # an imputed mean or a missing cell: no integer says it
-            return encoded.astype(self.dtype) if isinstance(self.dtype, np.dtype) else pd.array(encoded, self.dtype)
+            return cast_if_exact(encoded, self.dtype)
         codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
         if isinstance(self.dtype, pd.CategoricalDtype):
             seen_later = codes.max(initial=-1) >= self.n_known
@@ -91,7 +89,11 @@ class Column:
             return float(code)
         if isinstance(value, str | bytes | bool | np.bool_) or not isinstance(value, numbers.Real):
             raise InvalidInput(f"The answer for {self.name!r} must be a number; got {value!r}.")
-        if not np.isfinite(float(value)):
+        try:
+            finite = bool(np.isfinite(float(value)))
+        except OverflowError:
+            finite = False
+        if not finite:
             raise InvalidInput(f"The answer for {self.name!r} must be a finite number; got {value!r}.")
         return float(value)
 
@@ -128,6 +130,17 @@ class Column:
             self.codes[value] = len(self.values)
             self.values.append(value)
         return self.codes[value]
+
+
+def cast_if_exact(cells: np.ndarray, dtype: Any) -> Any:
+    """Cells in `dtype` where it can say them all; as they are where it cannot (a mean of integers, a large number)."""
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            cast: Any = cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
+    except (TypeError, ValueError, OverflowError):
+        return cells
+    back = np.asarray(cast.astype(float)) if isinstance(dtype, np.dtype) else cast.to_numpy(float, na_value=np.nan)
+    return cast if np.array_equal(back, cells, equal_nan=True) else cells
 
 
 def is_missing(value: Any) -> bool:

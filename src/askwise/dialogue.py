@@ -51,10 +51,11 @@ class Dialogue:
                 return
             try:
                 self._take(suggestion.feature, reply)
+                self._show()
             except InvalidInput as error:
                 self._complain(error)
-            else:
-                self._show()
+            except Exception as error:  # whatever a foreign model raises; the session is as it was
+                self._complain(f"The model cannot use this value ({error}); type another one.")
         self.console.print("\nNothing more can be bought.")
 
     def _take(self, feature: str, reply: Any) -> None:
@@ -92,7 +93,7 @@ class Dialogue:
         while True:
             try:
                 text = self.console.input("> ").strip()
-            except EOFError:
+            except (EOFError, RuntimeError):  # the end of the input, or none from the start
                 return Command.STOP
             if not sys.stdin.isatty():
                 self.console.print(text)
@@ -116,7 +117,7 @@ class Dialogue:
         money = [f"spent {report['spent']:g}", f"left {left}"]
         self.console.print("  " + ", ".join([f"prediction {report['prediction']}", *trusted, *money]))
 
-    def _complain(self, error: InvalidInput) -> None:
+    def _complain(self, error: InvalidInput | str) -> None:
         self.console.print(f"  {error}", style="red")
 
 

@@ -20,6 +20,7 @@ from askwise.predict.final_layer import FinalLayer, final_layer, split_pipeline,
 from askwise.predict.imputed import typical_row
 from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers, stack
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier, is_torch_module
+from askwise.progress import track
 from askwise.randomness import generator, seed_from
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
@@ -67,6 +68,11 @@ class EpistemicEstimator(BaseEstimator):
         members are compared with, so that their divergence is finite.
         """
         asked = self._ask(values, mask, leave_out)
+        if np.isnan(asked).any():
+            row = int(np.isnan(asked).any(axis=(0, 2)).argmax())
+            raise InvalidInput(
+                f"The members around the model have no answer for row {row}; is a value of it too extreme?"
+            )
         proba, members = asked[0], asked[1:]
         primary = proba if smooth_with is None else smoothed(proba, smooth_with)
         return proba, summarize(primary, members)
@@ -121,8 +127,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         mutual information of a plain ensemble (Eq. 17).
     estimators
         Fitted members to use instead of training some; needed for a callable or a torch module.
-    random_state, n_jobs
-        Seed; parallel fits.
+    random_state, n_jobs, progress
+        Seed; parallel fits; whether to show a progress bar.
     """
 
     def __init__(
@@ -134,6 +140,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         estimators: Sequence[Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        progress: bool | str = False,
     ) -> None:
         self.n_members = n_members
         self.resample = resample
@@ -141,6 +148,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         self.estimators = estimators
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.progress = progress
 
     @property
     def around_the_mean(self) -> bool:
@@ -167,6 +175,12 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             self.estimators_ = self._train(predictor, y)
         if not self.estimators_:
             raise InvalidInput("An ensemble needs at least one member; got none.")
+        for member in self.estimators_:
+            if not hasattr(member, "classes_") or not hasattr(member, "predict_proba"):
+                raise InvalidInput(
+                    f"estimators must be fitted classifiers with predict_proba; got {member!r}. FrozenEstimator keeps "
+                    "the fit of a member where a selector is cloned, as in cross-validation."
+                )
         self._models = [FrozenModel(member, predictor.schema_) for member in self.estimators_]
         for model in self._models:
             if model.classes.tolist() != predictor.classes_.tolist():
@@ -214,9 +228,10 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
             member = _reseeded(clone(classifier), seed_from(rng))
             jobs.append(delayed(_fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
-        trained = Parallel(n_jobs=self.n_jobs)(jobs)
+        fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        trained = list(track(fits, "training members", self.n_members, self.progress))
         if steps is None:
-            return list(trained)
+            return trained
         return [Pipeline([*steps.steps, ("classifier", member)]) for member in trained]
 
 

@@ -96,17 +96,19 @@ class Layers:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's generator seeded inside, as it was outside; one thread, which small networks are fastest on."""
+    """Torch's generator seeded inside, as it was outside; one thread and single precision suit small networks."""
     import torch
 
-    threads = torch.get_num_threads()
+    threads, number = torch.get_num_threads(), torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         torch.set_num_threads(1)
+        torch.set_default_dtype(torch.float32)
         try:
             yield
         finally:
             torch.set_num_threads(threads)
+            torch.set_default_dtype(number)
 
 
 def minimise(

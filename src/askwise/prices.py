@@ -38,10 +38,10 @@ class Prices:
     def __init__(
         self,
         costs: Sequence[float] | np.ndarray | Mapping[Any, float] | None = None,
-        shared: Sequence[tuple[Any, float]] = (),
+        shared: Sequence[tuple[Any, float]] | None = (),
     ) -> None:
         self.costs: Any = costs
-        self.shared = shared
+        self.shared = () if shared is None else shared
 
     def __repr__(self) -> str:
         return f"Prices({self.costs!r}, shared={self.shared!r})"
@@ -105,10 +105,15 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
     if costs is None:
         return np.ones(len(features))
     if isinstance(costs, Mapping):
-        values = np.ones(len(features))
+        values = np.full(len(features), np.nan)
         for name, price in costs.items():
-            values[_position(name, features, "costs")] = _price(price, name)
-        return values
+            i = _position(name, features, "costs")
+            if not np.isnan(values[i]):
+                raise InvalidInput(
+                    f"costs names the feature {features[i]!r} twice, by name and by position; name it once."
+                )
+            values[i] = _price(price, name)
+        return np.where(np.isnan(values), 1.0, values)
     given = _real_array(costs)
     if given is None:
         raise InvalidInput(
@@ -152,8 +157,10 @@ def _resolve_shared(entry: Any, features: Sequence[Any], costs: np.ndarray) -> t
 
 
 def _position(name: Any, features: Sequence[Any], owner: str) -> int:
-    if name in features:
-        return list(features).index(name)
+    """A feature by its name, which may be a number, or else by its position."""
+    for given in (name, str(name)):
+        if given in features:
+            return list(features).index(given)
     if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(features):
         return int(name)
     raise InvalidInput(f"{owner}: there is no feature {name!r}. The features are: {_listed(features)}.")

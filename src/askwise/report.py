@@ -84,11 +84,17 @@ def write_report(path: str | os.PathLike[str], report: Report) -> Path:
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:
     """`path` as a place where a file can be written; worth asking before the work is done."""
-    target = Path(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InvalidInput(f"The report must be an ordinary file; {target} is something else. Choose another name.")
     if target.is_dir():
         raise InvalidInput(f"The report must be a file; {target} is a folder. Add a file name, such as report.html.")
     if not target.parent.is_dir():
         raise InvalidInput(f"The report cannot be written to {target}: there is no folder {target.parent}. Make it.")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInput(
+            f"The report cannot be written to {target}: the folder may not be written to. Choose another."
+        )
     return target
 
 

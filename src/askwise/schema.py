@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_array
 
-from askwise.columns import Column, is_missing, read_column
+from askwise.columns import Column, cast_if_exact, is_missing, read_column
 from askwise.errors import InvalidInput
 
 
@@ -47,6 +47,9 @@ class Schema:
             if not X.shape[1]:
                 raise InvalidInput("X has 0 feature(s) (columns) while a minimum of 1 is required.")
             columns = [read_column(label, X[label]) for label in X.columns]
+            alike = pd.Index([column.name for column in columns])
+            if alike.has_duplicates:
+                raise InvalidInput(f"X has two columns that read {alike[alike.duplicated()][0]!r}; rename one of them.")
         schema = cls(columns, isinstance(X, pd.DataFrame))
         empty = np.isnan(schema.encode(X)).all(axis=0)
         for j in np.flatnonzero(empty):
@@ -83,9 +86,7 @@ class Schema:
         picked = range(len(self.columns)) if columns is None else list(columns)
         if not (self.framed if framed is None else framed):
             cells = values if columns is None else values[:, list(picked)]
-            dtype = np.dtype(float) if self.framed else self.columns[0].dtype
-            exact = dtype.kind == "f" or np.array_equal(np.nan_to_num(cells, nan=0.5).astype(dtype), cells)
-            return cells.astype(dtype) if exact else cells  # an imputed mean or a missing cell: no integer says it
+            return cells if self.framed else cast_if_exact(cells, self.columns[0].dtype)
         return pd.DataFrame({self.columns[j].label: self.columns[j].decode(values[:, j]) for j in picked})
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:

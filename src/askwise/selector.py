@@ -55,7 +55,8 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
     estimator
         A fitted classifier, used as it is, or an unfitted one, which is cloned and fitted: anything with
         `predict_proba` (a whole `Pipeline` on a raw DataFrame, XGBoost, LightGBM, `FrozenEstimator`), a
-        `torch.nn.Module` that gives logits, or a callable ``X -> probabilities``.
+        `torch.nn.Module` that gives logits, or a callable ``X -> probabilities``. In cross-validation, where `clone`
+        drops the fit, pass a fitted one as ``FrozenEstimator(model)``.
     costs
         Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
         cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
@@ -252,9 +253,12 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
         """
         truth = self._encode(X)
-        if len(y) != len(truth) or len(y) == 0:
-            raise InvalidInput(f"evaluate needs one label per row, at least one; got {len(y)} for {len(truth)} rows.")
-        labels = class_positions(self.classes_, np.asarray(y))
+        given = np.asarray(y)
+        if given.shape != (len(truth),) or not len(given):
+            raise InvalidInput(f"evaluate needs one label per row, {len(truth)} in all; got shape {given.shape}.")
+        labels = class_positions(self.classes_, given)
+        if budgets is not None and not np.iterable(budgets):
+            raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self._ends(truth, budgets)
         return pd.DataFrame([{"budget": b, **measures(labels, *end)} for b, end in zip(budgets, ends, strict=True)])
@@ -287,12 +291,14 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         ):
             named = value is None or isinstance(value, str)
             if not isinstance(value, family) and not (named and value in known):
-                raise InvalidInput(
-                    f"{name} must be one of {known} or a {family.__name__} in this version; got {value!r}."
-                )
-        if not isinstance(self.risk_weight, numbers.Real) or not np.isfinite(float(self.risk_weight)):
-            raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
+                raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+        self._check_risk_weight()
         check_budget(self.budget, 1)
+
+    def _check_risk_weight(self) -> None:
+        weight = self.risk_weight
+        if not isinstance(weight, numbers.Real) or isinstance(weight, bool) or not np.isfinite(float(weight)):
+            raise InvalidInput(f"risk_weight must be a finite number; got {weight!r}.")
 
     def _make_predictor(self, estimator: Any) -> SubsetPredictor:
         seed = self._seeds["predictor"]
@@ -312,7 +318,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
         if isinstance(self.epistemic, EpistemicEstimator):
             return copy.copy(self.epistemic).fit(predictor, X, y)  # a clone would unfit the members it was given
         kinds: dict[str, Callable[[], EpistemicEstimator]] = {
-            "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs),
+            "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs, progress=self.progress),
             "dropout": lambda: MCDropout(random_state=seed),
             "distance": lambda: FeatureDistance(random_state=seed),
         }
@@ -351,6 +357,7 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
 
     def _policy(self) -> Policy:
         """The policy with the risk weight of now."""
+        self._check_risk_weight()
         has_its_own = isinstance(self.policy, Greedy) and self.policy.risk_weight is not None
         if isinstance(self.policy_, Greedy) and not has_its_own:
             self.policy_.risk_weight = self.risk_weight

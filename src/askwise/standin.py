@@ -58,6 +58,7 @@ def train_stand_in(dataset: Dataset, model: str, seed: int, *, limited: bool = T
     train, test = split_rows(dataset, seed, limited=limited)
     estimator = make_model(model, seed)
     X_train, y_train = dataset.X.iloc[train], dataset.y[train]
+    Schema.read(dataset.X)  # errors name the row of the whole table
     Schema.read(X_train).encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

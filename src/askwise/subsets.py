@@ -13,7 +13,7 @@ def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.nda
     """`mask` as a boolean array of `shape`; one row of it is used for all rows."""
     array = np.asarray(mask)
     if array.dtype != bool:
-        raise InvalidInput(f"{owner} must be boolean (True = observed); got {array.dtype}.")
+        raise InvalidInput(f"{owner} must be boolean, True or False; got {array.dtype}.")
     if array.shape not in (shape, shape[1:]):
         raise InvalidInput(f"{owner} must have shape {shape} or {shape[1:]}; got {array.shape}.")
     return np.array(np.broadcast_to(array, shape))

@@ -153,3 +153,19 @@ def test_wrong_input_of_exact_proba_is_refused(data):
         data.exact_proba(np.zeros((2, 4)))
     with pytest.raises(InvalidInput, match="mask must be boolean of the shape of X"):
         data.exact_proba(data.X[:2], np.ones((2, 5)))
+
+
+def test_exact_gain_is_the_expected_reduction_of_the_discrepancy():
+    """Against draws: E[KL(p(y | x) || p(y | x_S)) - KL(p(y | x) || p(y | x_S, x_i))] over all of x."""
+    data = make_gaussian(n_features=3, n_classes=3, shared_covariance=False, random_state=0)
+    X, _ = data.sample(40_000, random_state=1)
+    nothing = np.zeros((len(X), 3), dtype=bool)
+    gain = data.exact_gain(X[:1], nothing[:1])[0]
+    full, before = data.exact_proba(X), data.exact_proba(X, nothing)
+    for i in range(3):
+        one = nothing.copy()
+        one[:, i] = True
+        after = data.exact_proba(X, one)
+        found = (full * np.log(after / before)).sum(axis=1).mean()
+        assert abs(found - gain[i]) < 0.01
+    assert np.isneginf(data.exact_gain(X[:1], np.array([[True, False, True]]))[0, [0, 2]]).all()

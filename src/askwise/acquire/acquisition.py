@@ -193,7 +193,7 @@ class Trajectory:
     def _step(self, t: int) -> int:
         if t == -1:
             return self.n_steps
-        if not 0 <= t <= self.n_steps:
+        if not isinstance(t, int | np.integer) or not 0 <= t <= self.n_steps:
             raise InvalidInput(f"t must be a number of purchases from 0 to {self.n_steps} (-1 = the end); got {t!r}.")
         return t
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -70,7 +71,8 @@ class Greedy(Policy):
     Parameters
     ----------
     value
-        ``"neighbours"`` (training-free), ``"network"`` (the paper's estimator; needs torch), or a `Value`.
+        ``"neighbours"`` (training-free), ``"network"`` (the paper's estimator; needs torch), a
+        `ValueEstimator` with options of your own, or any `Value`.
     prices, risk_weight
         Prices and :math:`\lambda`; where they are None, `fit` takes the selector's.
     """
@@ -87,8 +89,9 @@ class Greedy(Policy):
     def fit(self, problem: Problem) -> Greedy:
         value: str | Value = self.value
         if value == "network":
-            estimator = ValueEstimator(random_state=problem.random_state, progress=problem.progress)
-            value = estimator.fit(problem.rehearsal())
+            value = ValueEstimator(random_state=problem.random_state, progress=problem.progress)
+        if hasattr(value, "fit") and not hasattr(value, "layers_"):
+            value = copy.copy(value).fit(problem.rehearsal())
         elif value == "neighbours":
             value = NeighbourValue(_completing(problem), problem.schema, problem.epistemic, problem.random_state)
         weight = problem.risk_weight if self.risk_weight is None else self.risk_weight

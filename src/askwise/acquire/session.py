@@ -60,6 +60,8 @@ class Session:
         )
         self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
         self._trace: list[dict[str, Any]] = []
+        self._suggestion: Suggestion | None = None
+        self._thought = False  # whether `_suggestion` is that of the present state
         if known is not None and not isinstance(known, Mapping):
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         for name, value in (known or {}).items():
@@ -81,6 +83,11 @@ class Session:
 
     def suggest(self) -> Suggestion | None:
         """The feature to acquire next; None where nothing can be bought or nothing is left to ask."""
+        if not self._thought:
+            self._suggestion, self._thought = self._suggest(), True
+        return self._suggestion
+
+    def _suggest(self) -> Suggestion | None:
         state = self._state
         buyable = state.buyable(self._predictor)
         if not buyable.any():
@@ -125,6 +132,7 @@ class Session:
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
         self._state, self._trace = self._past.pop()
+        self._thought = False
 
     def report(self) -> dict[str, Any]:
         """Everything about the case, ready for JSON: NaN is None, an unlimited budget is None."""
@@ -158,6 +166,7 @@ class Session:
     def _all_or_nothing(self) -> Iterator[None]:
         """One step that can be undone; if it fails, the session is as it was."""
         self._past.append((self._state.copy(), list(self._trace)))
+        self._thought = False
         try:
             yield
         except BaseException:

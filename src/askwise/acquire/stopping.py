@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,9 +29,9 @@ class Confidence(Stopping):
     """
 
     def __init__(self, threshold: float) -> None:
-        if not 0 < threshold <= 1:
+        if not isinstance(threshold, numbers.Real) or not 0 < float(threshold) <= 1:
             raise InvalidInput(f"threshold must be a probability in (0, 1]; got {threshold!r}.")
-        self.threshold = threshold
+        self.threshold: float = float(threshold)
 
     def stops(self, state: Acquisition, proba: np.ndarray) -> np.ndarray:
         return np.asarray(proba.max(axis=1) >= self.threshold)

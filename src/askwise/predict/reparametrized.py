@@ -178,11 +178,14 @@ def train_adapter(
 
 
 def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns: int) -> pd.DataFrame:
-    """Mean held-out loss by subset size; a size is kept where it and its neighbours together lose less after."""
+    """Mean held-out loss by subset size; a size is kept where it and its neighbours together lose less after.
+
+    A complete row is left to the unchanged model.
+    """
     table = []
     for size in range(n_columns + 1):
         own, near = sizes == size, np.abs(sizes - size) <= 1
-        kept = bool(near.any() and after[near].mean() < before[near].mean())
+        kept = bool(size < n_columns and near.any() and after[near].mean() < before[near].mean())
         means = (before[own].mean(), after[own].mean()) if own.any() else (np.nan, np.nan)
         table.append({"size": size, "rows": int(own.sum()), "before": means[0], "after": means[1], "kept": kept})
     return pd.DataFrame(table)

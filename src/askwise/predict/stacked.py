@@ -14,6 +14,7 @@ from askwise.predict.final_layer import dense, layers_of, prepared, split_pipeli
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, as_tensor, evaluating
 
 ROWS_AT_ONCE = 64
+LARGEST_LOGIT = 1e30
 
 
 class StackedModels:
@@ -54,6 +55,7 @@ class StackedLayers:
             inputs += bias
             inputs = act(inputs)
         logits = inputs @ self.weights[-1] + self.biases[-1]  # (k, n, C)
+        np.clip(logits, -LARGEST_LOGIT, LARGEST_LOGIT, out=logits)
         logits -= logits.max(axis=2, keepdims=True)
         proba = np.exp(logits, out=logits)
         proba /= proba.sum(axis=2, keepdims=True)

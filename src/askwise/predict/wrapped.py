@@ -74,8 +74,9 @@ def wrap(function: Callable[..., Any], classes: Sequence[Any]) -> BlackBox:
         raise InvalidInput(
             f"wrap takes a callable X -> probabilities or a torch.nn.Module; got {type(function).__name__}."
         )
-    if len(set(classes)) != len(classes) or len(classes) < 2:
-        raise InvalidInput(f"wrap: classes must be two or more different labels; got {list(classes)!r}.")
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(np.unique(labels)) < max(2, len(labels)):
+        raise InvalidInput(f"wrap: classes must be two or more different labels; got {classes!r}.")
     return BlackBox(function, classes)
 
 
@@ -174,7 +175,7 @@ class FrozenModel:
             )
         proba = proba.astype(float)
         sums = proba.sum(axis=1)
-        if not np.all(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) or proba.min() < -SUMS_TO_ONE_WITHIN:
+        if not np.all(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) or proba.min() < 0:
             row = int(np.argmax(~(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) | (proba.min(axis=1) < 0)))
             raise InvalidInput(
                 f"The wrapped model {name} must return probabilities >= 0 that sum to one; got {proba[row].tolist()}. "

@@ -102,14 +102,13 @@ class NeighbourValue:
         likely = np.argsort(-completions.weights, axis=1, kind="stable")[:, :N_TRIALS]
         index = np.take_along_axis(completions.index, likely, axis=1)
         weights = np.take_along_axis(completions.weights, likely, axis=1)
-        after = np.zeros((len(values), len(self.schema.members)))
+        n_trials, n_features = likely.shape[1], len(self.schema.members)
+        tried = np.tile(values, (n_features, n_trials, 1, 1))  # (M, trials, n, D): one feature filled in each
         for i, members in enumerate(self.schema.members):
-            for trial in range(likely.shape[1]):
-                tried, seen = values.copy(), columns.copy()
-                tried[:, members] = self.predictor.pool_[index[:, trial]][:, members]
-                seen[:, members] = ~np.isnan(tried[:, members])
-                found = self.epistemic.distance(tried, seen)
-                after[:, i] += weights[:, trial] / weights.sum(axis=1) * found
+            tried[i][:, :, members] = self.predictor.pool_[index.T][:, :, members]
+        cells = tried.reshape(-1, values.shape[1])
+        found = self.epistemic.distance(cells, ~np.isnan(cells)).reshape(n_features, n_trials, -1)
+        after = np.einsum("itn,nt->ni", found, weights / weights.sum(axis=1, keepdims=True))
         return before[:, None] - after
 
 
