@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Policy, Random, Static, Trajectory
-from askwise.acquire.policies import mutual_information_ranking
+from askwise.acquire import Policy, Random, Trajectory
 from askwise.selector import DynamicFeatureSelector
 from askwise.standin import StandIn
 
@@ -56,9 +55,7 @@ def compare(
     say("asking wisely")
     curves = selector.evaluate(rows.X_test, rows.y_test, budgets).rename(columns={"accuracy": "askwise"})
     say("asking in one static order")
-    encoded = selector.schema_.encode(rows.X_train)
-    relevance = mutual_information_ranking(encoded, rows.y_train, selector.schema_, seed)
-    curves.insert(2, "static", _accuracy(selector, Static(relevance, selector.prices_), rows, budgets))
+    curves.insert(2, "static", _accuracy(selector, "static", rows, budgets))
     runs = []
     for k in range(RANDOM_ORDERS):
         say(f"asking at random, {k + 1} of {RANDOM_ORDERS}")
@@ -97,7 +94,9 @@ def tell_story(selector: DynamicFeatureSelector, rows: StandIn, trajectory: Traj
     return Story(f"Held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
 
 
-def _accuracy(selector: DynamicFeatureSelector, policy: Policy, rows: StandIn, budgets: Sequence[float]) -> np.ndarray:
+def _accuracy(
+    selector: DynamicFeatureSelector, policy: Policy | str, rows: StandIn, budgets: Sequence[float]
+) -> np.ndarray:
     return selector.with_policy(policy).evaluate(rows.X_test, rows.y_test, budgets)["accuracy"].to_numpy()
 
 
