@@ -82,9 +82,13 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_ = np.where(self.takes_missing_, pool, self.neighbours_.filled(pool))
 
     def for_rehearsal(self) -> Self:
+        return self.with_neighbours(min(REHEARSAL_NEIGHBOURS, self.neighbours_.n_neighbors))
+
+    def with_neighbours(self, n_neighbors: int) -> Self:
+        """The same pool with another number of completions per row."""
         other = copy.copy(self)
         other.neighbours_ = copy.copy(self.neighbours_)
-        other.neighbours_.n_neighbors = min(REHEARSAL_NEIGHBOURS, self.neighbours_.n_neighbors)
+        other.neighbours_.n_neighbors = min(n_neighbors, len(self.pool_))
         return other
 
     def completions(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> Completions:

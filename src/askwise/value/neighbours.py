@@ -15,6 +15,7 @@ N_OUTCOMES = 8
 PRIOR_WEIGHT = 0.1
 BIN_SIMILARITY = np.exp(-2.0 * np.subtract.outer(np.arange(N_OUTCOMES), np.arange(N_OUTCOMES)) ** 2)
 ROWS_AT_ONCE = 256
+COMPLETIONS_AT_THE_START = 1000
 N_TRIALS = 5
 SMALLEST = 1e-12
 
@@ -58,6 +59,7 @@ class NeighbourValue:
         self._with_members = (
             None if members is None else predictor.with_model(StackedModels([predictor.model_, members]))
         )
+        self._first: dict[bool, tuple[np.ndarray, np.ndarray]] = {}
         scores = predictor.neighbours_.scale(predictor.pool_)
         self._outcomes = [
             _outcomes(scores[:, members], schema.is_category[members], random_state) for members in schema.members
@@ -67,13 +69,34 @@ class NeighbourValue:
         """Expected reductions of u and of e by each feature, (n, M) each; the second 0 without members or `risk`."""
         discrepancy, epistemic = np.zeros(mask.shape), np.zeros(mask.shape)
         columns = self.schema.expand(mask) & ~np.isnan(values)
-        asked = self._with_members if risk and self._with_members is not None else self.predictor
-        for start in range(0, len(values), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            completions = asked.completions(values[rows], columns[rows])
-            discrepancy[rows], epistemic[rows] = self._reductions(completions)
-            if risk and isinstance(self.epistemic, FeatureDistance):
-                epistemic[rows] = self._by_trial(values[rows], columns[rows], completions)
+        begun = columns.any(axis=1)
+        if not begun.all():
+            discrepancy[~begun], epistemic[~begun] = self._at_the_start(values.shape[1], risk)
+        asked = self._asked(risk)
+        rows_begun = np.flatnonzero(begun)
+        for start in range(0, len(rows_begun), ROWS_AT_ONCE):
+            rows = rows_begun[start : start + ROWS_AT_ONCE]
+            discrepancy[rows], epistemic[rows] = self._of_rows(asked, values[rows], columns[rows], risk)
+        return discrepancy, epistemic
+
+    def _asked(self, risk: bool) -> ConditionalPredictor:
+        return self._with_members if risk and self._with_members is not None else self.predictor
+
+    def _at_the_start(self, n_columns: int, risk: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The reductions of a case of which nothing is known: the same for all, so worth many completions, once."""
+        if risk not in self._first:
+            nothing = np.full((1, n_columns), np.nan)
+            asked = self._asked(risk).with_neighbours(COMPLETIONS_AT_THE_START)
+            self._first[risk] = self._of_rows(asked, nothing, np.zeros((1, n_columns), dtype=bool), risk)
+        return self._first[risk]
+
+    def _of_rows(
+        self, asked: ConditionalPredictor, values: np.ndarray, columns: np.ndarray, risk: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        completions = asked.completions(values, columns)
+        discrepancy, epistemic = self._reductions(completions)
+        if risk and isinstance(self.epistemic, FeatureDistance):
+            epistemic = self._by_trial(values, columns, completions)
         return discrepancy, epistemic
 
     def _reductions(self, completions: Completions) -> tuple[np.ndarray, np.ndarray]:
