@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Policy, Random, Trajectory
+from askwise.acquire.session import described
 from askwise.selector import DynamicFeatureSelector
 from askwise.standin import StandIn
 
@@ -73,22 +74,19 @@ def tell_story(selector: DynamicFeatureSelector, rows: StandIn, trajectory: Traj
     """The held-out case whose prediction turned most towards the truth, step by step; the first where none did."""
     case = _turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
     cells = selector.schema_.encode(rows.X_test.iloc[[case]])[0]
-    labels = [str(label) for label in selector.classes_]
     uncertainty = trajectory.uncertainty.as_dict()
     trace: list[dict[str, Any]] = []
     for t, feature in enumerate([-1, *trajectory.order[case]]):
         if t > 0 and feature < 0:
             break
-        proba = trajectory.proba[case, t]
+        trust = {name: values[case, t] for name, values in uncertainty.items()}
         trace.append(
             {
                 "event": "answer" if t else "start",
                 "feature": trajectory.features[feature] if t else None,
                 "value": selector.schema_.show_feature(feature, cells) if t else None,
                 "cost": float(trajectory.costs[case, t - 1]) if t else 0.0,
-                "prediction": _plain(selector.classes_[proba.argmax()]),
-                "probabilities": dict(zip(labels, map(float, proba), strict=True)),
-                "uncertainty": {name: _finite(values[case, t]) for name, values in uncertainty.items()},
+                **described(selector.classes_, trajectory.proba[case, t], trust),
             }
         )
     return Story(f"Held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
@@ -110,7 +108,3 @@ def _turning_case(trajectory: Trajectory, truth: np.ndarray) -> int:
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None

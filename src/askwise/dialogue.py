@@ -142,5 +142,4 @@ def _parse(column: Column, text: str) -> Any:
         if text not in spelled:
             raise InvalidInput(f"{column.name!r} has no value {text!r} in the training rows; type one of its values.")
         return spelled[text]
-    column.parse_answer(text)
-    return float(text)
+    return column.parse_answer(text)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from askwise.datasets import Dataset
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
 
 FEWEST_ROWS = 20
 MOST_CLASSES = 50
@@ -22,7 +21,7 @@ def read_csv(path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:
     table = _read_file(path)
     for column in (target, *drop):
         if column not in table.columns:
-            raise InvalidInput(f"{path} has no column {column!r}. Its columns are: {_listed(table.columns)}.")
+            raise InvalidInput(f"{path} has no column {column!r}. Its columns are: {listed(table.columns, spell=str)}.")
     if target in drop:
         raise InvalidInput(f"--drop names {target!r}, which is the target; leave it out of --drop.")
     X = table.drop(columns=[target, *drop])
@@ -99,8 +98,3 @@ def _check_feature(column: pd.Series, path: Path) -> None:
             f"rows (such as {str(present.iloc[0])[:40]!r}): an id, a name or a date, of which nothing can be learnt. "
             f"Leave it out with --drop {column.name!r}, or turn a date into a number such as days."
         )
-
-
-def _listed(names: Sequence[Any] | pd.Index, most: int = 20) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
 
 AFFORDABLE_WITHIN = 1e-9
 """Slack of every comparison of a price with a budget, so that ten times 0.1 buys what costs 1."""
@@ -122,7 +122,7 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
     if given.shape != (len(features),):
         raise InvalidInput(
             f"costs must hold one price for each of the {len(features)} features; got shape {given.shape}. "
-            f"The features are: {_listed(features)}."
+            f"The features are: {listed(features)}."
         )
     return np.array([_price(price, name) for price, name in zip(given, features, strict=True)])
 
@@ -163,9 +163,4 @@ def _position(name: Any, features: Sequence[Any], owner: str) -> int:
             return list(features).index(given)
     if isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(features):
         return int(name)
-    raise InvalidInput(f"{owner}: there is no feature {name!r}. The features are: {_listed(features)}.")
-
-
-def _listed(names: Sequence[Any], most: int = 20) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+    raise InvalidInput(f"{owner}: there is no feature {name!r}. The features are: {listed(features)}.")

@@ -151,11 +151,10 @@ class DynamicFeatureSelector(ClassifierMixin, BaseEstimator):
             Passed on when an unfitted estimator is fitted.
         """
         self._check_options()
-        if isinstance(X, pd.DataFrame):
-            Schema.read(X)  # names the column that cannot be used, before anything is trained
+        schema = Schema.read(X)  # names the column that cannot be used, before anything is trained
         X = self._table(X, reset=True)
         y = check_labels(X, y)
-        as_prices(self.costs).resolve(Schema.read(X).grouped(self.groups).features)
+        as_prices(self.costs).resolve(schema.grouped(self.groups).features)
         self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
         self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}

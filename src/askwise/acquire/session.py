@@ -154,12 +154,9 @@ class Session:
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         found, trust = assess(self._predictor, self._epistemic, self._state.values, self._state.column_mask)
-        proba, uncertainty = found[0], trust.as_dict()
-        state = {
-            "prediction": _plain(self._predictor.classes_[proba.argmax()]),
-            "probabilities": {str(label): float(p) for label, p in zip(self._predictor.classes_, proba, strict=True)},
-            "uncertainty": {name: _finite(float(values[0])) for name, values in uncertainty.items()},
-        }
+        state = described(
+            self._predictor.classes_, found[0], {name: values[0] for name, values in trust.as_dict().items()}
+        )
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
     @contextlib.contextmanager
@@ -181,9 +178,15 @@ class Session:
         return i
 
 
+def described(classes: np.ndarray, proba: np.ndarray, uncertainty: Mapping[str, float]) -> dict[str, Any]:
+    """A prediction (C,) and its uncertainties, ready for JSON: NaN is None."""
+    best = classes[proba.argmax()]
+    return {
+        "prediction": best.item() if isinstance(best, np.generic) else best,
+        "probabilities": {str(label): float(p) for label, p in zip(classes, proba, strict=True)},
+        "uncertainty": {name: _finite(float(value)) for name, value in uncertainty.items()},
+    }
+
+
 def _finite(number: float) -> float | None:
     return number if np.isfinite(number) else None
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -188,12 +188,10 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> 
     """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     complete = ~np.asarray(pd.DataFrame(X).isna()).any(axis=1)
-    if complete.all():
-        return clone(estimator).fit(X, y, **weights)
     try:
         return clone(estimator).fit(X, y, **weights)
     except (ValueError, TypeError):
-        if not complete.any():
+        if complete.all() or not complete.any():
             raise
     warnings.warn(
         f"{type(estimator).__name__} does not take missing cells and was fitted on the {complete.sum()} of {len(y)} "

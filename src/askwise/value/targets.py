@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from askwise.epistemic import EpistemicEstimator
 from askwise.predict.base import SubsetPredictor
 from askwise.schema import Schema
+from askwise.subsets import extended
 from askwise.uncertainty import kl_divergence, smoothed
 
 PAIRS_AT_ONCE = 4096
@@ -140,9 +141,7 @@ def value_targets(
     at, feature = np.nonzero(wanted)
     for start in range(0, len(at), PAIRS_AT_ONCE):
         r, i = at[start : start + PAIRS_AT_ONCE], feature[start : start + PAIRS_AT_ONCE]
-        with_one_more = mask[r]
-        with_one_more[np.arange(len(r)), i] = True
-        u_after, e_after = rehearsal.state(rows[r], with_one_more)
+        u_after, e_after = rehearsal.state(rows[r], extended(mask[r], i))
         discrepancy[r, i] = u_before[r] - u_after
         epistemic[r, i] = e_before[r] - e_after
     return discrepancy, epistemic
