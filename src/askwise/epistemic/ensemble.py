@@ -1,0 +1,181 @@
+"""Auxiliary models that were trained like the wrapped one (Eq. 13 and Eq. 17)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+
+from askwise.epistemic.base import EpistemicEstimator
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.final_layer import split_pipeline, unfrozen
+from askwise.predict.stacked import stack
+from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier
+from askwise.progress import track
+from askwise.randomness import generator, seed_from
+from askwise.uncertainty import Uncertainty
+
+
+class AuxiliaryEnsemble(EpistemicEstimator):
+    r"""Auxiliary models that were trained like the wrapped one, used for uncertainty only.
+
+    .. math:: e(x_S) = \frac{1}{k} \sum_i D_{KL}(p_{\theta_i}(y \mid x_S) \,\|\, p_\theta(y \mid x_S))
+
+    Members have the class and the parameters of the wrapped model (of the last step of a Pipeline, whose fitted
+    preparation they share), another seed, and each its own adaptation to subsets.
+
+    Parameters
+    ----------
+    n_members
+        How many.
+    resample
+        ``"bootstrap"``: a bootstrap sample per class; ``"reseed"``: the same rows, another seed.
+    center
+        ``"primary"``: divergence from the wrapped model's prediction (Eq. 13); ``"mean"``: from the members' mean, the
+        mutual information of a plain ensemble (Eq. 17).
+    estimators
+        Fitted members to use instead of training some; needed for a callable or a torch module.
+    random_state, n_jobs, progress
+        Seed; parallel fits; whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        n_members: int = 5,
+        *,
+        resample: str = "bootstrap",
+        center: str = "primary",
+        estimators: Sequence[Any] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | str = False,
+    ) -> None:
+        self.n_members = n_members
+        self.resample = resample
+        self.center = center
+        self.estimators = estimators
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    @property
+    def around_the_mean(self) -> bool:
+        return self.center == "mean"
+
+    def stacked(self) -> Any:
+        return stack(self._models)
+
+    def assess(self, *args: Any, **options: Any) -> tuple[np.ndarray, Uncertainty]:
+        proba, found = super().assess(*args, **options)
+        if self.around_the_mean:
+            found = replace(found, epistemic=found.mutual_information)
+        return proba, found
+
+    def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
+        if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
+            raise InvalidInput(
+                'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
+                f"{self.resample!r} and {self.center!r}."
+            )
+        if self.estimators is not None:
+            self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
+        else:
+            self.estimators_ = self._train(predictor, y)
+        if not self.estimators_:
+            raise InvalidInput("An ensemble needs at least one member; got none.")
+        for member in self.estimators_:
+            if not hasattr(member, "classes_") or not hasattr(member, "predict_proba"):
+                raise InvalidInput(
+                    f"estimators must be fitted classifiers with predict_proba; got {member!r}. FrozenEstimator keeps "
+                    "the fit of a member where a selector is cloned, as in cross-validation."
+                )
+        self._models = [FrozenModel(member, predictor.schema_) for member in self.estimators_]
+        for model in self._models:
+            if model.classes.tolist() != predictor.classes_.tolist():
+                raise InvalidInput(
+                    f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
+                )
+        if not predictor.averages_the_model:
+            self._separate = self._adapted(predictor, y)
+
+    def _adapted(self, predictor: SubsetPredictor, y: np.ndarray) -> list[SubsetPredictor]:
+        """Each member in a predictor of its own; those trained here with another seed and on rows of their own."""
+        rng = generator(self.random_state)
+        adapted = []
+        for member in self.estimators_:
+            own, rows = clone(predictor).set_params(estimator=None), np.arange(len(y))
+            if self.estimators is None:
+                own = _reseeded(own, seed_from(rng))
+                rows = _bootstrap(y, rng) if self.resample == "bootstrap" else rows
+            own.set_params(estimator=member)
+            table = predictor.schema_.decode(predictor.training_values_[rows])
+            adapted.append(own.fit(table, y[rows], schema=predictor.schema_))
+        return adapted
+
+    def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
+        if isinstance(unfrozen(predictor.estimator_), BlackBox):
+            raise InvalidInput(
+                'epistemic="ensemble" trains further members, which a callable or a torch module does not allow. Use '
+                'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
+                "AuxiliaryEnsemble(estimators=[...])."
+            )
+        if self.n_members < 1:
+            raise InvalidInput(f"n_members must be at least 1; got {self.n_members}.")
+        if not can_train_members(predictor, y):
+            raise InvalidInput(
+                'epistemic="ensemble" trains further members and needs rows of every class that the model takes '
+                '(complete ones, unless it takes missing cells). Give more rows, or use epistemic="distance".'
+            )
+        rng = generator(self.random_state)
+        rows = predictor.training_rows_for_models()
+        table, labels = predictor.model_.table(predictor.training_values_[rows]), y[rows]
+        steps, classifier = split_pipeline(predictor.estimator_)
+        inputs = table if steps is None else steps.transform(table)
+        jobs = []
+        for _ in range(self.n_members):
+            chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
+            member = _reseeded(clone(classifier), seed_from(rng))
+            jobs.append(delayed(_fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
+        fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        trained = list(track(fits, "training members", self.n_members, self.progress))
+        if steps is None:
+            return trained
+        return [Pipeline([*steps.steps, ("classifier", member)]) for member in trained]
+
+
+def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:
+    """Whether models like the wrapped one can be trained, and on rows of every class, from what `fit` was given."""
+    if not hasattr(unfrozen(predictor.estimator_), "fit") or not hasattr(predictor.estimator_, "get_params"):
+        return False
+    usable = y[predictor.training_rows_for_models()]
+    return set(np.unique(usable).tolist()) == set(predictor.classes_.tolist())
+
+
+def _bootstrap(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Row indices drawn with replacement within each class, so that no member misses a rare class."""
+    by_class = [np.flatnonzero(y == label) for label in np.unique(y)]
+    return np.sort(np.concatenate([rows[rng.integers(len(rows), size=len(rows))] for rows in by_class]))
+
+
+def _reseeded(estimator: Any, seed: int) -> Any:
+    names = [name for name in estimator.get_params() if name == "random_state" or name.endswith("__random_state")]
+    return estimator.set_params(**dict.fromkeys(names, seed))
+
+
+def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
+    """Fit a member; that it stops at the same number of iterations as the wrapped model is no news."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(X, y)
+
+
+def _take(table: Any, rows: np.ndarray) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
