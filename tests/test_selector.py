@@ -259,7 +259,7 @@ def counted_episodes(monkeypatch):
         episodes.append(args[0].left[0])
         return run_episodes(*args, **options)
 
-    monkeypatch.setattr("askwise.selector.run_episodes", counted)
+    monkeypatch.setattr("askwise.acquire.acquirer.run_episodes", counted)
     return episodes
 
 

@@ -1,5 +1,6 @@
 """Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
 
+from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, Trajectory, run_episodes
 from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, Random, Static
@@ -10,6 +11,7 @@ __all__ = [
     "DQN",
     "Acquisition",
     "Confidence",
+    "FeatureAcquirer",
     "Greedy",
     "Policy",
     "PolicyMasks",

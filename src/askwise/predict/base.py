@@ -39,6 +39,8 @@ class SubsetPredictor(BaseEstimator):
     averages_the_model = False
     """Whether the answer is a mean of the model's answers on completed rows, so that many models are asked at once."""
 
+    model_: Any
+
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
