@@ -23,7 +23,7 @@ _HOMES = {
     "Prices": "askwise.prices",
     "wrap": "askwise.predict.wrapped",
 }
-_MODULES = {"acquire", "datasets", "epistemic", "metrics", "predict", "uncertainty"}
+_MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty"}
 
 __all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "wrap"]
 

@@ -36,6 +36,8 @@ class Model(StrEnum):
     forest = "forest"
     logistic = "logistic"
     tree = "tree"
+    subset_tree = "subset-tree"
+    fuzzy_tree = "fuzzy-tree"
     xgboost = "xgboost"
 
 

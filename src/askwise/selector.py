@@ -22,7 +22,13 @@ from askwise.epistemic import (
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
-from askwise.predict import ConditionalPredictor, ImputedPredictor, ReparametrizedPredictor, SubsetPredictor
+from askwise.predict import (
+    ConditionalPredictor,
+    ImputedPredictor,
+    ReparametrizedPredictor,
+    RulePredictor,
+    SubsetPredictor,
+)
 from askwise.predict.base import check_labels
 from askwise.predict.wrapped import BlackBox, fitted_classifier
 from askwise.prices import as_prices, check_budget
@@ -30,7 +36,7 @@ from askwise.randomness import generator, seed_from
 from askwise.schema import Schema
 from askwise.value.targets import Fitted, rehearse
 
-ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank")
+ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 POLICIES = ("auto", "greedy", "rl", "static", "random")
 
@@ -55,7 +61,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     adaptation
         How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
         rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrised from
-        there with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; or a `SubsetPredictor`.
+        there with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests, rule
+        lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
@@ -190,6 +197,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
             return predictor
         if self.adaptation == "mean":
             return ImputedPredictor(estimator, "mean")
+        if self.adaptation == "rules":
+            return RulePredictor(estimator)
         if self.adaptation in ("auto", "conditional"):
             return ConditionalPredictor(estimator, random_state=seed)
         return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)

@@ -26,8 +26,9 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise.datasets import Dataset
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.schema import Schema
+from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 
-MODELS = ("mlp", "forest", "logistic", "tree", "xgboost")
+MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
 TEST_SHARE = 0.3
 MOST_TRAINING_ROWS = 1500
 MOST_TEST_ROWS = 150
@@ -126,6 +127,10 @@ def _classifier(name: str, seed: int) -> Any:
         return LogisticRegression(max_iter=1000)
     if name == "tree":
         return DecisionTreeClassifier(min_samples_split=5, min_samples_leaf=2, random_state=seed)
+    if name == "subset-tree":
+        return SubsetCartClassifier(random_state=seed)
+    if name == "fuzzy-tree":
+        return FuzzyTreeClassifier(random_state=seed)
     if name == "xgboost":
         return IntegerLabels(_xgboost()(n_estimators=50, random_state=seed, n_jobs=1))
     raise InvalidInput(f"model must be one of {', '.join(MODELS)}; got {name!r}.")

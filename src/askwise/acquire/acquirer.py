@@ -20,6 +20,7 @@ from askwise.acquire.stopping import Stopping
 from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
+from askwise.predict.explanation import Explanation
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
 from askwise.schema import Schema, as_array
@@ -67,6 +68,28 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """How far to trust `predict_proba`: total, aleatoric, mutual_information, epistemic and more, (n,) each."""
         values = self._encode(X)
         return assess(self.predictor_, self.epistemic_, values, ~np.isnan(values))[1]
+
+    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
+        """The rules behind `predict_proba` of each row: those that fire in reduced form, and those still possible.
+
+        Parameters
+        ----------
+        mask
+            (n, M) or (M,) bool: features to regard as known, such as ``trajectory.mask_after(2)``; None = all in `X`.
+        most
+            Rules of each kind that are listed, the weightiest first.
+        """
+        values = self._encode(X)
+        if mask is not None:
+            known = check_mask(mask, (len(values), len(self.features_)))
+            values = np.where(self.schema_.expand(known), values, np.nan)
+        found = self.predictor_.explain(values, most=most)
+        if found is None:
+            raise InvalidInput(
+                f"{type(self.predictor_).__name__} has no rules to explain a prediction with. A tree, a forest, a rule "
+                'list or a fuzzy model has them with adaptation="rules".'
+            )
+        return found
 
     def scores(self, X: Any) -> np.ndarray:
         """Expected gain per cost of each feature, (n, M); -inf for those that are known."""

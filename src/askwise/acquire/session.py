@@ -15,6 +15,7 @@ from askwise.acquire.policies import Policy
 from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.explanation import Explanation
 from askwise.prices import AFFORDABLE_WITHIN, Prices, check_budget
 from askwise.schema import Schema
 
@@ -154,9 +155,10 @@ class Session:
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         found, trust = assess(self._predictor, self._epistemic, self._state.values, self._state.column_mask)
-        state = described(
-            self._predictor.classes_, found[0], {name: values[0] for name, values in trust.as_dict().items()}
-        )
+        classes = self._predictor.classes_
+        rules = self._predictor.explain(self._state.values, self._state.column_mask)
+        trusted = {name: values[0] for name, values in trust.as_dict().items()}
+        state = described(classes, found[0], trusted, None if rules is None else rules[0])
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
     @contextlib.contextmanager
@@ -178,13 +180,17 @@ class Session:
         return i
 
 
-def described(classes: np.ndarray, proba: np.ndarray, uncertainty: Mapping[str, float]) -> dict[str, Any]:
-    """A prediction (C,) and its uncertainties, ready for JSON: NaN is None."""
+def described(
+    classes: np.ndarray, proba: np.ndarray, uncertainty: Mapping[str, float], rules: Explanation | None = None
+) -> dict[str, Any]:
+    """A prediction (C,), its uncertainties and the rules behind it, ready for JSON: NaN is None."""
     best = classes[proba.argmax()]
+    explained = {} if rules is None else {"rules": rules.as_dict(classes)}
     return {
         "prediction": best.item() if isinstance(best, np.generic) else best,
         "probabilities": {str(label): float(p) for label, p in zip(classes, proba, strict=True)},
         "uncertainty": {name: _finite(float(value)) for name, value in uncertainty.items()},
+        **explained,
     }
 
 

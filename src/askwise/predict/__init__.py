@@ -6,6 +6,7 @@ from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
+from askwise.predict.rule_based import RulePredictor
 from askwise.predict.wrapped import wrap
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LocalPredictor",
     "MaskTrainedPredictor",
     "ReparametrizedPredictor",
+    "RulePredictor",
     "SubsetPredictor",
     "wrap",
 ]

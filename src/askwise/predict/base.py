@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput
+from askwise.predict.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.schema import Schema
 from askwise.subsets import hide
@@ -88,6 +89,10 @@ class SubsetPredictor(BaseEstimator):
         """(n, D) columns that can still matter; here every one that is not observed."""
         check_is_fitted(self, "model_")
         return ~hide(self.schema_.encode(X), mask)[1]
+
+    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation] | None:
+        """The rules behind the prediction of each row, at most `most` of each kind; None where there are no rules."""
+        return None
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
         raise NotImplementedError

@@ -1,0 +1,76 @@
+"""How the rules that fire under a mask become one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from askwise.predict.reduced import Combine, Reduced, ReducedRules
+
+
+def by_support(rules: ReducedRules) -> Combine:
+    r"""Mean of the firing reduced rules' confidences, weighted by support and by how far each fires.
+
+    .. math:: p(y \mid x_S) \propto \sum_r r_A^S(x_S) \; |X_{r_A^S}| \; \text{Confidence}(r^S \Rightarrow y)
+
+    A rule whose conditions are all observed keeps its own value. Where only such rules are alive nothing is left to
+    estimate, and each counts as far as it fires: the model's own answer.
+    """
+
+    def combine(degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
+        support = np.maximum(reduced.counts.sum(axis=1), 1.0)
+        said = np.where(reduced.whole[:, None], rules.values * support[:, None], reduced.counts)  # (L, C)
+        mass = degrees @ said
+        if own is not None:
+            estimated = degrees * (reduced.kept & ~reduced.whole)
+            mass[np.arange(len(mass)), own] -= (estimated**2).sum(axis=1)
+        settled = np.all(degrees[:, ~reduced.whole] == 0, axis=1)
+        if settled.any():
+            mass[settled] = degrees[settled] @ rules.values
+        return _distributions(np.maximum(mass, 0.0), settled, rules, own)
+
+    return combine
+
+
+def by_best(rules: ReducedRules) -> Combine:
+    r"""The single best rule, as the paper has it: :math:`\arg\max_r r_A^S(x_S) \max_y \text{Confidence}(r^S, y)`.
+
+    Of rules that are equally good the one with the larger support is taken, then the first.
+    """
+
+    def combine(degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
+        counts = np.repeat(reduced.counts[None], len(degrees), axis=0)  # (r, L, C)
+        if own is not None:
+            counts[np.arange(len(degrees)), :, own] -= degrees
+        support = counts.sum(axis=2, keepdims=True)
+        confidence = np.divide(counts, support, out=np.zeros_like(counts), where=support > 1e-9)
+        confidence = np.where(reduced.whole[:, None], rules.values, confidence)
+        by_support = np.argsort(-reduced.counts.sum(axis=1), kind="stable")
+        quality = (degrees * confidence.max(axis=2))[:, by_support]
+        best = by_support[quality.argmax(axis=1)]
+        mass = confidence[np.arange(len(degrees)), best] * (quality.max(axis=1) > 0)[:, None]
+        settled = np.all(degrees[:, ~reduced.whole] == 0, axis=1)
+        return _distributions(np.maximum(mass, 0.0), settled, rules, own)
+
+    return combine
+
+
+AGGREGATIONS: dict[str, Callable[[ReducedRules], Combine]] = {"support": by_support, "best": by_best}
+
+
+def _distributions(mass: np.ndarray, settled: np.ndarray, rules: ReducedRules, own: np.ndarray | None) -> np.ndarray:
+    """Rows of `mass` (r, C) that sum to one; the class prior where no rule says anything.
+
+    The default of the rule set stands instead where no rule can say anything any more (`settled`).
+    """
+    silent = mass.sum(axis=1) <= 1e-9
+    if silent.any():
+        prior = np.repeat(rules.prior[None], len(mass), axis=0)
+        if own is not None:
+            prior[np.arange(len(mass)), own] -= 1.0
+            prior[prior.sum(axis=1) <= 0] = rules.prior
+        if rules.rules.default is not None:
+            prior[settled] = rules.rules.default
+        mass = np.where(silent[:, None], prior, mass)
+    return mass / mass.sum(axis=1, keepdims=True)

@@ -1,0 +1,60 @@
+"""Rules of fitted trees, forests and rule lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from askwise.errors import InvalidInput
+from askwise.predict.rules import Interval, OneOf, Rule, RuleSet
+from askwise.schema import Schema
+from askwise.trees.rule_list import RuleListClassifier
+
+LEAF = -1
+
+
+def tree_rules(tree: Any) -> RuleSet:
+    """The leaves of a fitted tree (scikit-learn's `tree_` arrays) as rules, one interval per column and rule."""
+    return RuleSet([Rule(path, _shares(tree.value[leaf, 0])) for leaf, path in _leaves(tree)])
+
+
+def list_rules(model: RuleListClassifier, schema: Schema) -> RuleSet:
+    """A rule list as rules over encoded rows."""
+    rules = [
+        Rule({j: _coded(schema, j, c) for j, c in conditions.items()}, value)
+        for conditions, value in zip(model.conditions_, model.values_, strict=True)
+    ]
+    return RuleSet(rules, ordered=True, default=model.default_)
+
+
+def _leaves(tree: Any) -> Iterator[tuple[int, dict[int, Interval]]]:
+    """Each leaf from left to right with its path, however deep the tree."""
+    waiting: list[tuple[int, dict[int, Interval]]] = [(0, {})]
+    while waiting:
+        node, path = waiting.pop()
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        if left == LEAF:
+            yield node, path
+            continue
+        column, threshold = int(tree.feature[node]), float(tree.threshold[node])
+        before = path.get(column, Interval())
+        waiting.append((right, {**path, column: Interval(max(before.low, threshold), before.high)}))
+        waiting.append((left, {**path, column: Interval(before.low, min(before.high, threshold))}))
+
+
+def _shares(value: np.ndarray) -> np.ndarray:
+    """Class shares of a leaf; a tree that was trained with weights holds weighted ones."""
+    return np.asarray(value, dtype=float) / value.sum()
+
+
+def _coded(schema: Schema, j: int, condition: Any) -> Interval | OneOf:
+    column = schema.columns[j]
+    if not isinstance(condition, frozenset):
+        if column.is_category:
+            raise InvalidInput(f"A rule gives an interval for {column.name!r}, whose values are {column.known!r}.")
+        return Interval(*condition)
+    if not column.is_category:
+        return OneOf(frozenset(float(value) for value in condition))
+    return OneOf(frozenset(float(column.codes[value]) for value in condition if value in column.codes))

@@ -1,0 +1,142 @@
+"""What the training rows say of a sub-rule: class counts, found again by signature instead of counted again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+WORDS_AT_ONCE = 2_000_000
+WORD = 64
+
+
+class SubRuleCache:
+    """Class counts of sub-rules, found by a 64-bit signature; the least recently used go first.
+
+    The signature of a sub-rule is the exclusive or of random words of its conditions, so that equal sub-rules of
+    different rules are one entry. Two different ones of a million would meet with a chance below 1e-7.
+    """
+
+    def __init__(self, n_classes: int, max_bytes: int) -> None:
+        self.max_entries = max_bytes // (8 * (n_classes + 2))
+        self._signatures = np.empty(0, dtype=np.uint64)  # sorted
+        self._counts = np.empty((0, n_classes))
+        self._used = np.empty(0, dtype=np.int64)
+        self._clock = 0
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the entries."""
+        return self._signatures.nbytes + self._counts.nbytes + self._used.nbytes
+
+    def get(self, signatures: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """(E, C) counts of different `signatures` (E,); ``count(positions)`` works out those that are missing."""
+        self._clock += 1
+        at = np.searchsorted(self._signatures, signatures)
+        found = np.zeros(len(signatures), dtype=bool)
+        inside = at < len(self)
+        found[inside] = self._signatures[at[inside]] == signatures[inside]
+        counts = np.empty((len(signatures), self._counts.shape[1]))
+        counts[found] = self._counts[at[found]]
+        self._used[at[found]] = self._clock
+        missing = np.flatnonzero(~found)
+        if len(missing):
+            counts[missing] = count(missing)
+            self._keep(signatures[missing], counts[missing])
+        return counts
+
+    def _keep(self, signatures: np.ndarray, counts: np.ndarray) -> None:
+        room = self.max_entries - len(signatures)
+        if room < 0:
+            return
+        kept = np.arange(len(self)) if len(self) <= room else np.argsort(-self._used, kind="stable")[:room]
+        joined = np.concatenate([self._signatures[kept], signatures])
+        order = np.argsort(joined, kind="stable")
+        self._signatures = joined[order]
+        self._counts = np.concatenate([self._counts[kept], counts])[order]
+        self._used = np.concatenate([self._used[kept], np.full(len(signatures), self._clock)])[order]
+
+
+class CrispEvidence:
+    """Rows that satisfy all conditions of a sub-rule, by class: bits of rows joined by `and`, then counted.
+
+    Parameters
+    ----------
+    conditions
+        (column, condition) by number.
+    inputs
+        (N, U) training rows; a missing cell satisfies no condition.
+    y
+        (N,) class positions.
+    n_classes
+        C.
+    """
+
+    def __init__(
+        self, conditions: Sequence[tuple[int, Any]], inputs: np.ndarray, y: np.ndarray, n_classes: int
+    ) -> None:
+        # Rows stand by class, each class from a word of its own, so that counting by class is counting by words.
+        n_words = np.maximum(1, -(-np.bincount(y, minlength=n_classes) // WORD))
+        self._starts = np.concatenate([[0], np.cumsum(n_words)[:-1]])
+        order = np.argsort(y, kind="stable")
+        rank = np.arange(len(y)) - np.searchsorted(y[order], y[order])
+        self._bit_of_row = self._starts[y[order]] * WORD + rank
+        self._n_words = int(n_words.sum())
+        self._bits = np.stack(
+            [self._packed(condition.membership(inputs[order, u]) > 0) for u, condition in conditions]
+            or [np.empty(0, dtype=np.uint64)]
+        )
+        self._everyone = self._packed(np.ones(len(y), dtype=bool))
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        """(E, C) counts of sub-rules given by the `numbers` (E, U) of their conditions, -1 = none."""
+        counts = np.empty((len(numbers), len(self._starts)))
+        step = max(1, WORDS_AT_ONCE // self._n_words)
+        for start in range(0, len(numbers), step):
+            part = numbers[start : start + step]
+            rows = np.repeat(self._everyone[None], len(part), axis=0)
+            for of_column in part.T:
+                asked = np.flatnonzero(of_column >= 0)
+                rows[asked] &= self._bits[of_column[asked]]
+            counts[start : start + step] = np.add.reduceat(np.bitwise_count(rows), self._starts, axis=1, dtype=float)
+        return counts
+
+    def _packed(self, holds: np.ndarray) -> np.ndarray:
+        bits = np.zeros(self._n_words * WORD, dtype=bool)
+        bits[self._bit_of_row] = holds
+        return np.packbits(bits, bitorder="little").view(np.uint64)
+
+
+class FuzzyEvidence:
+    """Memberships of the training rows in a sub-rule, summed by class; parameters as for `CrispEvidence`."""
+
+    def __init__(
+        self,
+        conditions: Sequence[tuple[int, Any]],
+        inputs: np.ndarray,
+        y: np.ndarray,
+        n_classes: int,
+        t_norm: str,
+    ) -> None:
+        self._degrees = np.stack(
+            [condition.membership(inputs[:, u]) for u, condition in conditions] or [np.empty(len(y))]
+        )
+        self._classes = np.eye(n_classes)[y]
+        self._join = np.minimum if t_norm == "minimum" else np.multiply
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        """(E, C) sums of memberships; `numbers` as in `CrispEvidence`."""
+        sums = np.empty((len(numbers), self._classes.shape[1]))
+        step = max(1, WORDS_AT_ONCE // len(self._classes))
+        for start in range(0, len(numbers), step):
+            part = numbers[start : start + step]
+            degrees = np.ones((len(part), len(self._classes)))
+            for of_column in part.T:
+                asked = np.flatnonzero(of_column >= 0)
+                degrees[asked] = self._join(degrees[asked], self._degrees[of_column[asked]])
+            sums[start : start + step] = degrees @ self._classes
+        return sums

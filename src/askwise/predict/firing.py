@@ -1,0 +1,101 @@
+"""How far the observed conditions of each rule hold for each row; unobserved ones are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+WORD = 64
+
+
+class CrispFiring:
+    """One bit per rule: for each column, a cell's packed word of rules that it leaves alive; joined by `and`.
+
+    Parameters
+    ----------
+    conditions
+        ``conditions[u]`` lists (rules, condition) for the u-th column: one entry per distinct condition.
+    n_rules
+        L.
+    """
+
+    def __init__(self, conditions: Sequence[Sequence[tuple[np.ndarray, Any]]], n_rules: int) -> None:
+        self.n_rules = n_rules
+        self._columns = [_Stretches(of_column, n_rules) for of_column in conditions]
+        self._everyone = _packed(np.ones((1, n_rules), dtype=bool))
+
+    def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
+        """Per column, what each row's cell leaves alive, (n, W) words; meaningless where the cell is NaN."""
+        return [stretches(inputs[:, u]) for u, stretches in enumerate(self._columns)]
+
+    def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:
+        """(n, L) 1 or 0, for the observed columns `present`, (n, U) or (U,) where all rows have the same."""
+        alive = np.repeat(self._everyone, n, axis=0)
+        for u, words in enumerate(looked_up):
+            if present.ndim == 1:
+                if present[u]:
+                    alive &= words
+            else:
+                np.bitwise_and(alive, words, out=alive, where=present[:, [u]])
+        bits = np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules, bitorder="little")
+        return bits.astype(float)
+
+
+class _Stretches:
+    """One column cut at all bounds of its conditions; what holds is the same anywhere between two of them.
+
+    Stretch 2i lies before the i-th bound, 2i + 1 is the bound itself.
+    """
+
+    def __init__(self, conditions: Sequence[tuple[np.ndarray, Any]], n_rules: int) -> None:
+        self.bounds = np.unique([b for _, c in conditions for b in c.bounds if np.isfinite(b)])
+        edges = np.array([-np.inf, *self.bounds, np.inf])
+        alive = np.ones((2 * len(self.bounds) + 1, n_rules), dtype=bool)
+        for rules, condition in conditions:
+            between = [condition.covers(low, high) for low, high in pairwise(edges)]
+            alive[0::2, rules] = np.array(between)[:, None]
+            alive[1::2, rules] = condition.membership(self.bounds)[:, None] > 0
+        self.table = _packed(alive)
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        before = np.searchsorted(self.bounds, cells, side="left")
+        on = np.searchsorted(self.bounds, cells, side="right") > before
+        return self.table[np.where(np.isnan(cells), 0, 2 * before + on)]
+
+
+class FuzzyFiring:
+    """Degrees of the conditions joined by a t-norm; parameters as for `CrispFiring`."""
+
+    def __init__(self, conditions: Sequence[Sequence[tuple[np.ndarray, Any]]], n_rules: int, t_norm: str) -> None:
+        self.n_rules = n_rules
+        self._conditions = conditions
+        self._join = np.minimum if t_norm == "minimum" else np.multiply
+
+    def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
+        """Per column, the degree of each rule's condition, (n, L); 1 for rules that ask nothing of it."""
+        return [self._degrees(of_column, inputs[:, u]) for u, of_column in enumerate(self._conditions)]
+
+    def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:
+        """(n, L) degrees from 0 to 1; `present` as in `CrispFiring`."""
+        joined = np.ones((n, self.n_rules))
+        for u, degrees in enumerate(looked_up):
+            seen = present[u] if present.ndim == 1 else present[:, [u]]
+            self._join(joined, degrees, out=joined, where=seen)
+        return joined
+
+    def _degrees(self, conditions: Sequence[tuple[np.ndarray, Any]], cells: np.ndarray) -> np.ndarray:
+        degrees = np.ones((len(cells), self.n_rules))
+        for rules, condition in conditions:
+            degrees[:, rules] = condition.membership(cells)[:, None]
+        return degrees
+
+
+def _packed(bits: np.ndarray) -> np.ndarray:
+    """Booleans (n, L) as (n, W) words of 64."""
+    n_words = max(1, -(-bits.shape[1] // WORD))
+    padded = np.zeros((len(bits), n_words * WORD), dtype=bool)
+    padded[:, : bits.shape[1]] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

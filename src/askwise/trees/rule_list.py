@@ -1,0 +1,130 @@
+"""A list of "if ... else if ..." written by a person, as a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from askwise.errors import InvalidInput, listed
+
+
+class RuleListClassifier(ClassifierMixin, BaseEstimator):
+    """The first rule whose conditions all hold answers.
+
+    Parameters
+    ----------
+    rules
+        Pairs (conditions, outcome), in order. Conditions are a dict by column: ``(low, high)`` means
+        ``low < x <= high`` with None for an open side; a set or list is one of these values; anything else is that
+        value. The outcome is a class, a dict ``{class: probability}``, or None: the class shares of the training rows
+        that the rule answers for.
+    default
+        The outcome where no rule answers; None: the shares of the training rows that no rule takes.
+
+    Attributes
+    ----------
+    classes_ : (C,) labels
+    values_ : (L, C) class probabilities of each rule
+    default_ : (C,) those where no rule answers
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"age": [30, 64, 71, 45], "smoker": ["no", "yes", "no", "yes"]})
+    >>> model = RuleListClassifier([({"age": (60, None)}, "ill"), ({"smoker": "no"}, "well")], default="ill")
+    >>> model.fit(X, ["well", "ill", "ill", "ill"]).predict(X).tolist()
+    ['well', 'ill', 'ill', 'ill']
+    """
+
+    def __init__(self, rules: Sequence[tuple[Mapping[Any, Any], Any]], default: Any = None) -> None:
+        self.rules = rules
+        self.default = default
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the classes, and the probabilities of the outcomes that are not given."""
+        table, y = pd.DataFrame(X), np.asarray(y)
+        if len(table) != len(y) or not len(y):
+            raise InvalidInput(f"X and y must have the same number of rows, at least one; got {len(table)}, {len(y)}.")
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.n_features_in_ = table.shape[1]
+        if isinstance(X, pd.DataFrame):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.conditions_ = [self._checked(number, rule, table) for number, rule in enumerate(self.rules)]
+        taken = self._first_rule(table)
+        shares = np.eye(len(self.classes_))[labels]
+        self.values_ = np.array(
+            [self._outcome(f"rule {k}", rule[1], shares[taken == k], shares) for k, rule in enumerate(self.rules)]
+        ).reshape(len(self.rules), len(self.classes_))
+        self.default_ = self._outcome("default", self.default, shares[taken < 0], shares)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, C) the probabilities of the first rule that holds."""
+        check_is_fitted(self, "values_")
+        return np.vstack([self.values_, self.default_])[self._first_rule(pd.DataFrame(X))]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) the most probable class."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def _first_rule(self, table: pd.DataFrame) -> np.ndarray:
+        """(n,) the rule that answers for each row; -1 = none."""
+        first = np.full(len(table), -1)
+        for number, conditions in reversed(list(enumerate(self.conditions_))):
+            holds = np.ones(len(table), dtype=bool)
+            for column, condition in conditions.items():
+                holds &= _holds(table.iloc[:, column], condition)
+            first[holds] = number
+        return first
+
+    def _checked(self, number: int, rule: Any, table: pd.DataFrame) -> dict[int, Any]:
+        """The conditions of a rule by position of the column."""
+        if not (isinstance(rule, Sequence) and len(rule) == 2 and isinstance(rule[0], Mapping)):
+            raise InvalidInput(f"rule {number} must be a pair (dict of conditions, outcome); got {rule!r}.")
+        if not rule[0]:
+            raise InvalidInput(f"rule {number} has no conditions; give its outcome as `default`.")
+        return {_position(number, column, table): _condition(number, c) for column, c in rule[0].items()}
+
+    def _outcome(self, owner: str, outcome: Any, rows: np.ndarray, everyone: np.ndarray) -> np.ndarray:
+        if outcome is None:
+            return np.asarray((rows if len(rows) else everyone).mean(axis=0))
+        given = outcome if isinstance(outcome, Mapping) else {outcome: 1.0}
+        unknown = [label for label in given if label not in self.classes_.tolist()]
+        if unknown:
+            raise InvalidInput(
+                f"{owner} has the outcome {unknown[0]!r}; the classes of y are {self.classes_.tolist()}."
+            )
+        proba = np.array([float(given.get(label, 0.0)) for label in self.classes_.tolist()])
+        if not np.isclose(proba.sum(), 1.0) or (proba < 0).any():
+            raise InvalidInput(f"The probabilities of {owner} must be >= 0 and sum to one; got {outcome!r}.")
+        return proba
+
+
+def _position(number: int, column: Any, table: pd.DataFrame) -> int:
+    names = list(table.columns)
+    if column in names:
+        return names.index(column)
+    raise InvalidInput(f"rule {number} speaks of {column!r}; the columns of X are {listed(names)}.")
+
+
+def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[Any]:
+    """(low, high), or the values that satisfy it."""
+    if not isinstance(condition, tuple):
+        several = isinstance(condition, set | frozenset | list)
+        return frozenset(condition if several else [condition])
+    low, high = condition if len(condition) == 2 else (np.nan, np.nan)
+    bounds = (-np.inf if low is None else low, np.inf if high is None else high)
+    if not all(isinstance(bound, int | float) for bound in bounds) or not bounds[0] < bounds[1]:
+        raise InvalidInput(f"rule {number}: an interval must be (low, high) with low < high; got {condition!r}.")
+    return (float(bounds[0]), float(bounds[1]))
+
+
+def _holds(cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> np.ndarray:
+    if isinstance(condition, frozenset):
+        return cells.isin(list(condition)).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(cells).to_numpy(dtype=float, na_value=np.nan)
+    return (numbers > condition[0]) & (numbers <= condition[1])
