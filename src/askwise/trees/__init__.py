@@ -1,7 +1,8 @@
-"""Ordinary scikit-learn classifiers of our own: a crisp tree and a fuzzy one, grown for partial knowledge if wished."""
+"""Ordinary scikit-learn classifiers of our own: a crisp tree, a fuzzy one, and rules written by a person."""
 
 from askwise.trees.fuzzy_tree import FuzzyRule, FuzzyTreeClassifier
 from askwise.trees.partitions import Partition, trapezium_membership
+from askwise.trees.rule_list import RuleListClassifier
 from askwise.trees.subset_cart import CartTree, SubsetCartClassifier
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "FuzzyRule",
     "FuzzyTreeClassifier",
     "Partition",
+    "RuleListClassifier",
     "SubsetCartClassifier",
     "trapezium_membership",
 ]

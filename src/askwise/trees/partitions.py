@@ -36,7 +36,7 @@ def risen(x: Any, start: float, end: float) -> np.ndarray:
     x = np.asarray(x, dtype=float)
     if start == end:
         return np.where(np.isnan(x), np.nan, x > start)
-    return np.clip((x - start) / (end - start), 0.0, 1.0)
+    return (np.clip(x, start, end) - start) / (end - start)
 
 
 @dataclass(frozen=True, eq=False)
