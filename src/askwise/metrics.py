@@ -43,6 +43,15 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
     >>> round(expected_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 3)
     0.15
     """
+    return float(np.abs(calibration_surplus(y_true, proba, n_bins)).sum() / len(np.asarray(y_true)))
+
+
+def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> np.ndarray:
+    """(n_bins,) number of right predictions less the sum of their confidences, by bin of confidence.
+
+    The calibration error is the mean absolute value per row. Added up over several test sets before that, small ones
+    can be judged together: on 36 rows even a calibrated model shows an error of .07.
+    """
     y_true, proba = _check_labelled(y_true, proba)
     if n_bins < 1:
         raise InvalidInput(f"n_bins must be at least 1; got {n_bins!r}.")
@@ -50,7 +59,7 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
     edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): those between two bins
     bins = np.searchsorted(edges, confidence, side="left")  # a confidence on an edge belongs to the bin below
     surplus = (proba.argmax(axis=1) == y_true) - confidence
-    return float(np.abs(np.bincount(bins, weights=surplus)).sum() / len(surplus))
+    return np.bincount(bins, weights=surplus, minlength=n_bins)
 
 
 def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -159,7 +159,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         if budgets is not None and not np.iterable(budgets):
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
-        ends = self._ends(truth, budgets)
+        ends = self.final_states(X, budgets)
         return pd.DataFrame([{"budget": b, **measures(labels, *end)} for b, end in zip(budgets, ends, strict=True)])
 
     def start(self, known: Mapping[str, Any] | None = None, budget: float | None = None) -> Session:
@@ -203,15 +203,23 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         mask = self.schema_.any_column(~np.isnan(values))
         return Acquisition(self.schema_, self.prices_, values.copy(), mask, allowed, left)
 
-    def _episode(self, truth: np.ndarray, budget: float, progress: bool | str) -> Trajectory:
-        state = self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
-        return run_episodes(state, truth, self._policy_for(truth), self.predictor_, None, None, progress)
+    def final_states(
+        self, X: Any, budgets: Sequence[float], policy: Policy | None = None
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """(proba (n, C), spent (n,), features bought (n,)) under each budget, from rows whose truth is in `X`.
 
-    def _ends(self, truth: np.ndarray, budgets: Sequence[float]) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """(proba, spent, features bought) of each row under each budget."""
-        if self.prices_.uniform and not self.policy_.reads_budget:
-            run = self._episode(truth, max(budgets, default=0.0), self.progress)
+        `policy` in place of the fitted one, such as `askwise.acquire.Random(0)`. With equal prices one run serves all
+        budgets, unless the policy reads the budget.
+        """
+        truth = self._encode(X)
+        chosen = self._policy_for(truth) if policy is None else policy
+        if self.prices_.uniform and not chosen.reads_budget:
+            run = self._episode(truth, max(budgets, default=0.0), chosen, self.progress)
             return [state_within(run, budget) for budget in budgets]
-        jobs = (delayed(self._episode)(truth, budget, False) for budget in budgets)
+        jobs = (delayed(self._episode)(truth, budget, chosen, False) for budget in budgets)
         runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         return [state_within(run, np.inf) for run in track(runs, "budgets", len(budgets), self.progress)]
+
+    def _episode(self, truth: np.ndarray, budget: float, policy: Policy, progress: bool | str) -> Trajectory:
+        state = self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
+        return run_episodes(state, truth, policy, self.predictor_, None, None, progress)
