@@ -69,10 +69,16 @@ class Prices:
             prices[:, members] -= saving * another_is_had
         return np.maximum(prices, 0.0)
 
+    def of(self, mask: np.ndarray) -> np.ndarray:
+        """(n,) price of the features of each row of `mask` (n, M) together, each set-up cost paid once."""
+        price = mask @ np.asarray(self.costs, dtype=float)
+        for members, saving in self.shared:
+            price = price - saving * np.maximum(mask[:, members].sum(axis=1) - 1, 0)
+        return np.asarray(price)
+
     def total(self) -> float:
-        """Price of everything, each set-up cost paid once."""
-        costs = np.asarray(self.costs, dtype=float)
-        return float(costs.sum() - sum(saving * (len(members) - 1) for members, saving in self.shared))
+        """Price of everything."""
+        return float(self.of(np.ones((1, len(self.costs)), dtype=bool))[0])
 
     @property
     def uniform(self) -> bool:

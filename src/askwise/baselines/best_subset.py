@@ -1,0 +1,287 @@
+"""StaticBest: the best fixed subset under every budget, found by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from askwise.acquire.policies import Policy
+from askwise.baselines.base import Rival
+from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.local import LocalPredictor
+from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.progress import track
+from askwise.value.gain import per_cost
+
+SMALLEST = 1e-6
+LEVELS = np.arange(0.05, 0.55, 0.05)
+"""Budgets within which subsets are searched, as shares of the price of everything."""
+
+RANKING_BINS = 3
+
+
+class StaticBest(Rival):
+    r"""The best fixed subset that the budget buys, chosen by held-out loss, with a strong classifier trained on it.
+
+    .. math:: S_b = \arg\min_{S:\, c(S) \le b} \; \hat E_{x, y}\, l(f_S(x_S), y)
+
+    by cross-validation. Subsets are searched forwards and backwards; with prices also forwards within each budget
+    from 5 % to 50 % of the price of everything, by loss and by loss per price. The best of each budget, and what the
+    ranking of `StaticCMI` buys with it, are judged again by the classifier that is to predict. Not a method of
+    others, but the line that a dynamic method must pass to be worth its trouble. Its policy reads the budget, so each
+    budget has a subset of its own.
+
+    Parameters
+    ----------
+    classifier
+        An unfitted classifier, which sees numbers only (see `StaticCMI`). None searches with logistic regression,
+        and predicts with logistic regression on numbers and their squares and a random forest, averaged.
+    n_folds, n_candidates, max_features
+        Folds; features tried at each step, those that gained most when last tried; size at which the search ends.
+    max_rows
+        Rows that the search uses; a random sample of them when there are more. The predictions use all.
+    max_models
+        How many subsets keep their fitted classifier.
+    costs, groups, random_state, progress
+        As in `Rival`.
+    """
+
+    def __init__(
+        self,
+        *,
+        classifier: Any = None,
+        n_folds: int = 5,
+        n_candidates: int = 8,
+        max_features: int = 20,
+        max_rows: int = 2000,
+        max_models: int = 256,
+        costs: Any = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
+        self.classifier = classifier
+        self.n_folds = n_folds
+        self.n_candidates = n_candidates
+        self.max_features = max_features
+        self.max_rows = max_rows
+        self.max_models = max_models
+
+    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        for name, least in {"n_folds": 2, "n_candidates": 1, "max_features": 1, "max_rows": 2}.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise InvalidInput(f"StaticBest: {name} must be a whole number of at least {least}; got {value!r}.")
+        cells = DesignMatrix(values, self.schema_)
+        rows = rng.permutation(len(values))[: self.max_rows]
+        search = SubsetSearch(
+            cells(values[rows]),
+            self.schema_.owner[cells.owner],
+            y[rows],
+            with_seed(LogisticRegression(max_iter=500) if self.classifier is None else self.classifier, rng),
+            self.prices_,
+            n_folds=self.n_folds,
+            n_candidates=self.n_candidates,
+            max_features=self.max_features,
+            rng=rng,
+        )
+        subsets, losses = search.run(self.progress)
+        final = with_seed(strong_classifier() if self.classifier is None else self.classifier, rng)
+        if self.classifier is None:
+            ranked = greedy_order(discretised(values, y, self.schema_, RANKING_BINS), y, self.prices_, "cmim")
+            finalists = np.unique([*search.winners(subsets, losses), *search.prefixes(ranked)], axis=0)
+            search.classifier = final
+            subsets, losses = finalists, search.judged(finalists, self.progress)
+        policy = BestSubset(subsets, losses, self.prices_)
+        models = LocalPredictor(final, self.max_models).fit(cells(values), self.classes_[y])
+        return self._predictor(cells.asking(models)), policy
+
+
+class SubsetSearch:
+    """Cross-validated log loss of subsets of features, and the greedy searches that decide which ones are tried.
+
+    Parameters
+    ----------
+    cells, owner
+        (N, P) complete rows of numbers, and the feature that each of their columns belongs to, (P,).
+    y
+        (N,) class positions.
+    classifier
+        Unfitted; a clone is fitted for each subset and fold.
+    prices
+        Resolved prices; what is free is in every subset.
+    n_folds, n_candidates, max_features
+        Folds; features that are tried at each step (those that gained most when last tried); size at which a search
+        ends.
+    """
+
+    def __init__(
+        self,
+        cells: np.ndarray,
+        owner: np.ndarray,
+        y: np.ndarray,
+        classifier: Any,
+        prices: Prices,
+        *,
+        n_folds: int,
+        n_candidates: int,
+        max_features: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.cells, self.owner, self.y = cells, owner, y
+        self.classifier = classifier
+        self.prices = prices
+        self.n_candidates = n_candidates
+        self.max_features = max_features
+        self.fold = _folds(y, n_folds, rng)
+        self.free = np.asarray(prices.costs) == 0
+        self._found: dict[bytes, tuple[np.ndarray, float]] = {}
+
+    def run(self, progress: bool | str = False) -> tuple[np.ndarray, np.ndarray]:
+        """Subsets tried (Q, M) and their losses (Q,)."""
+        self.loss(self.free)
+        if self.prices.uniform:
+            searches = [(np.inf, False)]
+        else:
+            levels = self.prices.total() * LEVELS
+            searches = [(level, per_price) for level in (np.inf, *levels) for per_price in (True, False)]
+        for budget, per_price in track(searches, "searching subsets", len(searches), progress):
+            last = self._grown(budget, per_price)
+            if np.isinf(budget):
+                self._shrunk(last)
+        subsets, losses = zip(*self._found.values(), strict=True)
+        return np.array(subsets), np.array(losses)
+
+    def levels(self) -> np.ndarray:
+        """Budgets: so many features at equal prices, else shares of the price of everything."""
+        paid = np.asarray(self.prices.costs)[~self.free]
+        if self.prices.uniform and len(paid):
+            return paid[0] * np.arange(1, min(self.max_features, len(paid)) + 1)
+        return self.prices.total() * np.append(LEVELS, 1.0)
+
+    def winners(self, subsets: np.ndarray, losses: np.ndarray) -> list[np.ndarray]:
+        """The best subset within each budget."""
+        price = self.prices.of(subsets)
+        within = [price <= level + AFFORDABLE_WITHIN for level in self.levels()]
+        return [subsets[np.where(fits, losses, np.inf).argmin()] for fits in within if fits.any()]
+
+    def prefixes(self, order: np.ndarray) -> list[np.ndarray]:
+        """What a ranking (M,) buys with each budget: what is too dear is passed over."""
+        bought = []
+        for level in self.levels():
+            had = self.free.copy()
+            for i in order:
+                larger = had | (np.arange(len(had)) == i)
+                had = larger if self.prices.of(larger[None])[0] <= level + AFFORDABLE_WITHIN else had
+            bought.append(had)
+        return bought
+
+    def judged(self, subsets: np.ndarray, progress: bool | str = False) -> np.ndarray:
+        """(Q,) losses of `subsets` by the classifier of now."""
+        owned = subsets[:, self.owner]
+        trials = track(owned, "judging subsets", len(owned), progress)
+        return np.array([self._cross_validated(columns) for columns in trials])
+
+    def loss(self, subset: np.ndarray) -> float:
+        """Log loss (in nats) of a classifier trained on `subset` (M,), on the rows of the other folds."""
+        key = subset.tobytes()
+        if key not in self._found:
+            self._found[key] = subset.copy(), self._cross_validated(subset[self.owner])
+        return self._found[key][1]
+
+    def _grown(self, budget: float, per_price: bool) -> np.ndarray:
+        """Add the best feature within `budget` again and again; returns the last subset."""
+        had, promise = self.free.copy(), np.full(len(self.free), np.inf)
+        while had.sum() - self.free.sum() < self.max_features:
+            larger = had | np.eye(len(had), dtype=bool)
+            possible = ~had & (self.prices.of(larger) <= budget + AFFORDABLE_WITHIN)
+            if not possible.any():
+                break
+            tried = np.argsort(np.where(possible, -promise, np.inf), kind="stable")[: possible.sum()]
+            tried = tried if np.isinf(promise[tried]).any() else tried[: self.n_candidates]
+            promise[tried] = [self.loss(had) - self.loss(larger[i]) for i in tried]
+            worth = per_cost(promise, self.prices.now(had[None])[0]) if per_price else promise
+            had = larger[tried[worth[tried].argmax()]]
+        return had
+
+    def _shrunk(self, had: np.ndarray) -> None:
+        """Leave out the feature that is missed least, again and again."""
+        while (had & ~self.free).sum() > 1:
+            smaller = [had & (np.arange(len(had)) != i) for i in np.flatnonzero(had & ~self.free)]
+            had = smaller[int(np.argmin([self.loss(subset) for subset in smaller]))]
+
+    def _cross_validated(self, columns: np.ndarray) -> float:
+        chance = np.empty(len(self.y))
+        for k in range(self.fold.max() + 1):
+            judged = self.fold == k
+            chance[judged] = self._own_class(np.flatnonzero(~judged), np.flatnonzero(judged), columns)
+        return float(-np.log(np.maximum(chance, SMALLEST)).mean())
+
+    def _own_class(self, rows: np.ndarray, judged: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Probability that a classifier trained on `rows` gives to the class of each row that is judged."""
+        y = self.y[rows]
+        if not columns.any() or len(np.unique(y)) < 2:
+            return np.bincount(y, minlength=self.y.max() + 1)[self.y[judged]] / len(y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = clone(self.classifier).fit(self.cells[np.ix_(rows, columns)], y)
+        proba = np.zeros((len(judged), self.y.max() + 1))
+        proba[:, model.classes_] = model.predict_proba(self.cells[np.ix_(judged, columns)])
+        return proba[np.arange(len(judged)), self.y[judged]]
+
+
+class BestSubset(Policy):
+    """Buys the subset of lowest loss that the money left can complete, then by `order`.
+
+    A subset counts as spending the money if nothing more can be bought beside it; only where there is none such are
+    the others looked at. Buying a part of the best subset leaves it the best, so the choice is kept to the end.
+
+    Parameters
+    ----------
+    subsets, losses
+        (Q, M) subsets and their held-out losses (Q,).
+    prices
+        Resolved prices.
+    """
+
+    reads_budget = True
+
+    def __init__(self, subsets: np.ndarray, losses: np.ndarray, prices: Prices) -> None:
+        self.subsets, self.losses, self.prices = subsets, losses, prices
+        alone = np.where(subsets, losses[:, None], np.inf).min(axis=0)  # (M,) the best loss that a feature is part of
+        self.wanted = np.empty(len(alone))
+        self.wanted[np.argsort(alone, kind="stable")] = np.linspace(1, 0.5, len(alone))
+
+    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+        states, which = np.unique(np.column_stack([mask, left]), axis=0, return_inverse=True)
+        plans = np.array([self.plan(state[:-1].astype(bool), state[-1]) for state in states])
+        return np.where(mask, -np.inf, self.wanted + plans[which.reshape(-1)])
+
+    def plan(self, had: np.ndarray, left: float) -> np.ndarray:
+        """(M,) the subset to have in the end."""
+        joined = self.subsets | had
+        spent = self.prices.of(joined) - self.prices.of(had[None])
+        affordable = spent <= left + AFFORDABLE_WITHIN
+        rest = left - np.where(affordable, spent, 0.0)
+        room = (~joined & (self.prices.now(joined) <= rest[:, None] + AFFORDABLE_WITHIN)).any(axis=1)
+        spending = affordable & ~room
+        pool = spending if spending.any() else affordable
+        return self.subsets[np.where(pool, self.losses, np.inf).argmin()]
+
+
+def _folds(y: np.ndarray, n_folds: int, rng: np.random.Generator) -> np.ndarray:
+    """(N,) number of each row's fold; the rows of a class are dealt out evenly."""
+    shuffled = rng.permutation(len(y))
+    by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
+    fold = np.empty(len(y), dtype=int)
+    fold[by_class] = np.arange(len(y)) % n_folds
+    return fold

@@ -1,0 +1,189 @@
+"""INVASE: a selector that reads the full row chooses which features a predictor may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from askwise.acquire.policies import Policy
+from askwise.baselines.base import FullRowPolicy, FullRowRival
+from askwise.errors import InvalidInput
+from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.predict.base import SubsetPredictor
+from askwise.randomness import seed_from
+from askwise.subsets import sample
+
+
+class INVASE(FullRowRival):
+    r"""Instance-wise variable selection (Yoon, Jordon, van der Schaar, ICLR 2019), bought under a budget.
+
+    Three networks are trained side by side. A selector reads the full row x and gives each feature a probability
+    :math:`\pi_i(x)`; a set s of features is drawn from it; a predictor f sees :math:`x_s` only; a baseline b sees
+    x. The selector follows the policy gradient of
+
+    .. math:: E_{s \sim \pi(x)} [\ell(f(x_s), y) - \ell(b(x), y)] + \lambda\, E\, \|s\|_0 / M
+
+    with the cross-entropy :math:`\ell`. Features are bought in the order of :math:`\pi_i(x)` per price until the
+    budget is spent. The selector reads cells that nobody has paid for, so the method cannot be used at a desk.
+
+    Deviations: 1. The original keeps what has a probability above one half, however much that is; here the
+    probabilities rank, and the budget cuts. 2. The predictor also learns on random subsets (`random_masks`), since
+    a budget leaves it with sets that the selector never draws. 3. Networks see the mask beside the cells; a category
+    is chosen as a whole. 4. No batch normalisation, so that each network is served as plain layers. 5. Fewer steps
+    at a higher learning rate (theirs: 10,000 at 1e-4). 6. Features that a row does not have are never drawn.
+
+    Parameters
+    ----------
+    sparsity
+        :math:`\lambda`, the price of selecting everything in units of the loss.
+    selector, predictor
+        Widths of the hidden ReLU layers; the baseline is as wide as the predictor.
+    random_masks
+        Whether the predictor also learns on random subsets.
+    steps, batch_size, learning_rate, weight_decay
+        Steps of Adam, and its settings.
+    costs, groups, random_state, progress
+        As in `Rival`.
+    """
+
+    def __init__(
+        self,
+        *,
+        sparsity: float = 0.1,
+        selector: Sequence[int] = (100, 100),
+        predictor: Sequence[int] = (200, 200),
+        random_masks: bool = True,
+        steps: int = 2000,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 2e-3,
+        costs: Any = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
+        self.sparsity = sparsity
+        self.selector = selector
+        self.predictor = predictor
+        self.random_masks = random_masks
+        self.steps = steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+
+    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        import_torch("INVASE", "DynamicFeatureSelector")
+        if not self.sparsity >= 0:
+            raise InvalidInput(f"sparsity must be a number of 0 or more; got {self.sparsity!r}.")
+        self.coder_ = CellCoder(values, self.schema_)
+        with seeded(seed_from(rng)):
+            self.selector_layers_, self.predictor_layers_ = self._play(values, y, rng)
+        return self._predictor(self._answer), FullRowPolicy(self.selection_probability, self.prices_)
+
+    def selection_probability(self, values: np.ndarray) -> np.ndarray:
+        """The selector's probability of each feature for encoded rows (n, D), (n, M)."""
+        return np.asarray(expit(self.selector_layers_(self.coder_(values, ~np.isnan(values)))))
+
+    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
+
+    def _play(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[Layers, Layers]:
+        """Train the three networks; what the selector and the predictor have become."""
+        import torch
+
+        present = ~np.isnan(values)
+        full_rows = torch.as_tensor(self.coder_(values, present), dtype=torch.float32)
+        had = torch.as_tensor(self.schema_.any_column(present), dtype=torch.float32)
+        (n, n_inputs), n_features = full_rows.shape, had.shape[1]
+        game = _Game(n_inputs, n_features, len(self.classes_), _owner_of_inputs(self.coder_, self.schema_.owner), self)
+        labels = torch.as_tensor(y)
+
+        def draw() -> tuple[Any, ...]:
+            random = sample(n, n_features + 1, rng)[:, :-1]
+            return full_rows, had, labels, torch.as_tensor(random, dtype=torch.float32)
+
+        minimise(
+            game.parameters(),
+            draw,
+            game.loss,
+            epochs=max(1, ceil(self.steps / ceil(n / self.batch_size))),
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            description="training selector and predictor",
+            progress=self.progress,
+        )
+        return Layers.from_torch(game.selector[::2], "relu"), Layers.from_torch(game.predictor[::2], "relu")
+
+
+class _Game:
+    """Selector, predictor and baseline, and the loss whose gradient moves each of them by its own part.
+
+    Parameters
+    ----------
+    n_inputs, n_features, n_classes
+        Sizes of a coded row, of a selection and of an answer.
+    owner
+        (n_inputs,) the feature that each input belongs to.
+    options
+        The rival, for its widths, `sparsity` and `random_masks`.
+    """
+
+    def __init__(self, n_inputs: int, n_features: int, n_classes: int, owner: np.ndarray, options: INVASE) -> None:
+        import torch
+
+        self.owner = torch.as_tensor(owner)
+        self.options = options
+        self.selector = _network([n_inputs, *options.selector, n_features])
+        self.predictor = _network([n_inputs, *options.predictor, n_classes])
+        self.baseline = _network([n_inputs, *options.predictor, n_classes])
+
+    def parameters(self) -> list[Any]:
+        return [*self.selector.parameters(), *self.predictor.parameters(), *self.baseline.parameters()]
+
+    def loss(self, rows: Any, had: Any, labels: Any, random: Any) -> Any:
+        """Sum of the three losses; what a network is judged by, but does not learn from, is detached."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        logits = self.selector(rows)
+        chosen = torch.bernoulli(torch.sigmoid(logits.detach())) * had
+        of_predictor = cross_entropy(self._predict(rows, chosen), labels, reduction="none")
+        of_baseline = cross_entropy(self.baseline(rows), labels, reduction="none")
+        of_selector = self._selector_loss(logits, chosen, had, (of_predictor - of_baseline).detach())
+        total = (of_predictor + of_baseline + of_selector).mean()
+        if self.options.random_masks:
+            total = total + cross_entropy(self._predict(rows, random * had), labels)
+        return total
+
+    def _predict(self, rows: Any, chosen: Any) -> Any:
+        """Logits from the chosen features: a hidden cell and its mask entry are 0 for a coder, too."""
+        return self.predictor(rows * chosen[:, self.owner])
+
+    def _selector_loss(self, logits: Any, chosen: Any, had: Any, excess: Any) -> Any:
+        """Log probability of the draw, weighted by what it cost, and the exact mean of the share selected, (n,)."""
+        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits
+
+        log_policy = -(binary_cross_entropy_with_logits(logits, chosen, reduction="none") * had).sum(dim=1)
+        return excess * log_policy + self.options.sparsity * (torch.sigmoid(logits) * had).mean(dim=1)
+
+
+def _owner_of_inputs(coder: CellCoder, owner: np.ndarray) -> np.ndarray:
+    """The feature that each input of a network belongs to: cells first, then the mask per column."""
+    widths = [1 if levels is None else len(levels) for levels in coder.levels]
+    return np.concatenate([np.repeat(owner, widths), owner])
+
+
+def _network(widths: Sequence[int]) -> Any:
+    """Linear layers with ReLU between them."""
+    from torch import nn
+
+    layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])

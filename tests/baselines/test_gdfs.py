@@ -1,0 +1,120 @@
+"""GDFS: learns which feature to ask next, under the Concrete relaxation, with prices and missing cells."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from askwise.baselines.gdfs import GDFS
+from askwise.baselines.masked_network import held_out_rows
+from askwise.datasets import make_gaussian, make_switch
+from askwise.errors import InvalidInput
+
+pytest.importorskip("torch")
+
+FAST: dict[str, Any] = {"hidden": (32,), "pretrain_epochs": 15, "epochs": 12, "patience": 3, "batch_size": 64}
+BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 1}  # where what is learnt does not matter
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    return make_gaussian(600, 6, n_informative=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(gaussian):
+    return GDFS(**FAST, random_state=0).fit(gaussian.X, gaussian.y)
+
+
+def random_order_accuracy(rival, X, y, n_known, rng):
+    mask = rng.random(X.shape).argsort(axis=1).argsort(axis=1) < n_known
+    return float((rival.predict(X.where(mask)) == y).mean())
+
+
+def test_beats_a_random_order_at_every_budget(gaussian, fitted):
+    X, y = gaussian.sample(3000, random_state=1)
+    run, rng = fitted.acquire(X), np.random.default_rng(0)
+    for n_known in range(1, 5):
+        accuracy = float((run.predict(n_known) == y).mean())
+        assert accuracy > random_order_accuracy(fitted, X, y, n_known, rng) + 0.02
+    assert float((run.predict(6) == y).mean()) >= random_order_accuracy(fitted, X, y, 6, rng)
+
+
+def test_informative_features_come_first(gaussian, fitted):
+    X, _ = gaussian.sample(500, random_state=2)
+    order = fitted.acquire(X).order
+    signal = [name.startswith("signal") for name in fitted.features_]
+    assert np.array(signal)[order[:, 0]].all()
+    assert np.array(signal)[order[:, :3]].mean() > 0.9
+
+
+def test_choice_depends_on_what_is_known():
+    data = make_switch(800, n_settings=2, block_size=1, n_noise=0, random_state=0)
+    rival = GDFS(**FAST, max_features=3, random_state=0).fit(data.X, data.y)
+    order = rival.acquire(data.X, budget=2).order
+    assert len(np.unique(order[:, 1])) > 1
+
+
+def test_answers_every_mask_beyond_the_trained_number(gaussian):
+    rival = GDFS(**BRIEF, max_features=2, random_state=0).fit(gaussian.X, gaussian.y)
+    run = rival.acquire(gaussian.X[:20])
+    assert (np.sort(run.order, axis=1) == np.arange(6)).all()
+    np.testing.assert_allclose(run.proba.sum(axis=2), 1.0)
+
+
+def test_probability_is_divided_by_the_price(gaussian):
+    costs = np.array([1.0, 2.0, 4.0, 1.0, 1.0, 0.5])
+    plain, priced = (GDFS(**BRIEF, costs=c, random_state=0).fit(gaussian.X, gaussian.y) for c in (None, costs))
+    nothing = gaussian.X[:1] * np.nan
+    assert plain.scores(nothing).max() == 1.0
+    np.testing.assert_allclose(priced.scores(nothing), plain.scores(nothing) / costs)
+
+
+def test_free_features_are_known_from_the_start(gaussian):
+    rival = GDFS(**BRIEF, costs=[0, 1, 1, 1, 1, 0], random_state=0).fit(gaussian.X, gaussian.y)
+    assert set(rival.acquire(gaussian.X[:5]).order[:, :2].ravel()) == {0, 5}
+    assert GDFS(**BRIEF, costs=np.zeros(6), random_state=0).fit(gaussian.X, gaussian.y).predict(
+        gaussian.X[:3]
+    ).shape == (3,)
+
+
+def test_missing_cells_are_trained_around_and_never_bought(gaussian):
+    X = gaussian.X.mask(np.random.default_rng(0).random(gaussian.X.shape) < 0.3)
+    X.iloc[0] = np.nan
+    rival = GDFS(**BRIEF, random_state=0).fit(X, gaussian.y)
+    order = rival.acquire(X[:100]).order
+    rows, steps = np.nonzero(order >= 0)
+    assert X.notna().to_numpy()[:100][rows, order[rows, steps]].all()
+    assert ((order >= 0).sum(axis=1) == X.notna().to_numpy()[:100].sum(axis=1)).all()
+
+
+def test_a_group_is_bought_at_once(gaussian):
+    groups = {"panel": list(gaussian.X.columns[:2])}
+    rival = GDFS(**BRIEF, groups=groups, random_state=0).fit(gaussian.X, gaussian.y)
+    assert rival.acquire(gaussian.X[:10]).order.shape[1] == 5
+    assert rival.scores(gaussian.X[:4] * np.nan).shape == (4, 5)
+
+
+def test_same_seed_same_numbers_and_clone(gaussian):
+    one = GDFS(**BRIEF, random_state=0).fit(gaussian.X, gaussian.y)
+    again = clone(one).fit(gaussian.X, gaussian.y)
+    np.testing.assert_array_equal(again.predict_proba(gaussian.X), one.predict_proba(gaussian.X))
+    nothing = gaussian.X[:3] * np.nan
+    np.testing.assert_array_equal(again.scores(nothing), one.scores(nothing))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"holdout": 0.0}, {"holdout": 0.9}, {"dropout": 1.0}, {"max_features": 0}, {"batch_size": 0}, {"epochs": -1}],
+)
+def test_bad_parameters_are_refused_by_name(gaussian, option):
+    with pytest.raises(InvalidInput, match=f"GDFS: {next(iter(option))}"):
+        GDFS(**option).fit(gaussian.X, gaussian.y)
+
+
+def test_held_out_rows_are_stratified_and_disjoint():
+    y = np.repeat([0, 1, 2], [50, 30, 20])
+    rows, judged = held_out_rows(y, 0.2, np.random.default_rng(0))
+    assert sorted([*rows, *judged]) == list(range(100))
+    assert np.bincount(y[judged]).tolist() == [10, 6, 4]
