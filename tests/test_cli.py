@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from askwise.cli import Model, app
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
 from askwise.standin import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, TEST_SHARE, make_model, split_rows
+from askwise.terminal import make_console, print_rules
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 
@@ -127,6 +129,147 @@ def test_demo_trains_xgboost_on_text_labels(csv, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert "true label yes" in result.stdout or "true label no" in result.stdout
+
+
+def test_demo_of_a_tree_prints_the_rules_of_the_last_step(tmp_path):
+    page = tmp_path / "p.html"
+    result = run("demo", "--model", "tree", "--budget", 2, "--report", page)
+    assert result.exit_code == 0, result.output
+    after = result.stdout.split("Held-out case")[1]
+    said = after[after.index("Rules that fire") : after.index("Report:")]
+    firing, possible = (part.count("- if ") for part in said.split("Could still decide"))
+    assert 1 <= firing <= 3
+    assert 1 <= possible <= 3
+    one = r"- if \S+ [<>]=? [\d.]+.*?: [012], confidence \d+% \(\d+ training rows?\), weight \d+%"
+    assert len(re.findall(one, " ".join(said.split()))) == firing
+    assert max(len(line) for line in said.splitlines()) <= 80
+    assert "The rules behind it" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("model", ["tree", "subset-tree", "fuzzy-tree"])
+def test_rules_in_json_make_up_the_prediction_of_their_step(model, csv, tmp_path):
+    """Crisp or fuzzy, the rules that fire, weighted, are the probabilities; the last column asked is in the words."""
+    page = tmp_path / "p.html"
+    case = ["--csv", csv(), "--target", "answer", "--budget", 3, "--report", page, "--json"]
+    result = run("demo", "--model", model, *case)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["adaptation"] == "rules"
+    start, *steps = found["story"]["trace"]
+    assert (start["rules"]["firing"], start["rules"]["n_firing"]) == ([], 0)
+    assert all(rule["if"] == [] and rule["open"] for rule in start["rules"]["possible"])
+    asked: list[str] = []
+    for step in steps:
+        asked.append(step["feature"])
+        rules = step["rules"]
+        words = [word for rule in [*rules["firing"], *rules["possible"]] for word in rule["if"]]
+        assert words
+        assert all(any(name in word for name in asked) for word in words)
+        assert all(step["feature"] not in word for rule in rules["possible"] for word in rule["open"])
+        if rules["firing"] and rules["n_firing"] == len(rules["firing"]):
+            for label, share in step["probabilities"].items():
+                mean = sum(rule["weight"] * rule["probabilities"][label] for rule in rules["firing"])
+                assert mean == pytest.approx(share)
+    assert any(step["rules"]["firing"] for step in steps)
+
+
+def test_the_adaptation_can_be_chosen(csv, tmp_path):
+    case = ["--csv", csv(), "--target", "answer", "--report", tmp_path / "p.html", "--json"]
+    for model, chosen, used in [
+        ("tree", "auto", "rules"),
+        ("tree", "mean", "mean"),
+        ("tree", "conditional", "conditional"),
+        ("logistic", "auto", "auto"),
+        ("logistic", "mean", "mean"),
+    ]:
+        result = run("ask", "--model", model, "--adaptation", chosen, *case, text="q\n")
+        assert result.exit_code == 0, result.output
+        assert ("rules" in json.loads(result.stdout)) == (used == "rules")
+        page = (tmp_path / "p.html").read_text(encoding="utf-8")
+        assert (f"<dt>adaptation</dt><dd>{used}</dd>" in page) == (used != "auto")
+
+
+@pytest.mark.parametrize("command", ["demo", "ask"])
+def test_rules_of_a_model_without_rules_are_refused(command, csv, tmp_path):
+    page = tmp_path / "p.html"
+    case = ["--csv", csv(), "--target", "answer", "--model", "logistic", "--report", page]
+    result = run(command, *case, "--adaptation", "rules", text="")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert 'adaptation="rules" needs a decision tree' in result.stderr.splitlines()[-1]
+    assert "got LogisticRegression" in result.stderr
+    assert not page.exists()
+    result = run(command, *case, "--adaptation", "low-rank", text="")
+    assert result.exit_code == 2
+    assert "--adaptation" in result.stderr
+
+
+def test_ask_shows_two_rules_of_each_kind_after_every_answer():
+    result = run("ask", "--model", "tree", text="1.1\nu\n1.2\n?\nq\n")
+    assert result.exit_code == 0, result.output
+    shown = result.stdout.split("prediction ")[1:-1]  # the last is the table of the story
+    assert len(shown) == 5
+    for turn in (0, 2):
+        assert "No rule fires yet" in shown[turn]
+    for turn in (1, 3, 4):
+        assert "Rules that fire" in shown[turn]
+        assert "- if flavanoids" in shown[turn]
+    for part in shown:
+        assert "Could still decide (2 of " in part
+        assert part.split("Could still decide")[1].count("- if ") == 2
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_ask_gives_the_rules_in_json_and_none_without_rules(csv):
+    case = ["ask", "--csv", csv(), "--target", "answer", "--json"]
+    found = json.loads(run(*case, "--model", "fuzzy-tree", text="q\n").stdout)
+    assert found["rules"]["n_possible"] >= 2
+    assert found["trace"][0]["rules"] == found["rules"]
+    result = run(*case, "--model", "logistic", text="q\n")
+    assert "rules" not in json.loads(result.stdout)
+    assert "Could still decide" not in result.stderr
+
+
+def rule(words: list[str], **more: Any) -> dict[str, Any]:
+    return {"if": words, "then": "[bold]", "confidence": 0.97, "support": 42.0, "degree": 1.0, "weight": 0.61, **more}
+
+
+def printed(firing: list[dict[str, Any]], possible: list[dict[str, Any]], **counts: int) -> str:
+    rules = {"firing": firing, "possible": possible, "n_firing": len(firing), "n_possible": len(possible), **counts}
+    with (console := make_console()).capture() as shown:
+        print_rules(console, {"rules": rules}, most=2)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines())
+
+
+def test_rules_in_words():
+    firing = [rule(["flavanoids > 1.6", "proline > 755"]), rule([], support=1.0, degree=0.4, weight=0.39)]
+    possible = [rule(["ash > 2"], open=["[hue] > 3.8"], support=3.14)]
+    assert printed(firing, possible).splitlines() == [
+        "Rules that fire:",
+        "  - if flavanoids > 1.6 and proline > 755: [bold], confidence 97% (42 training",
+        "    rows), weight 61%",
+        "  - always: [bold], confidence 97% (1 training row), fires to 40%, weight 39%",
+        "Could still decide:",
+        "  - if [hue] > 3.8: [bold], confidence 97% (3.1 rows)",
+    ]
+
+
+def test_many_rules_and_long_ones_are_cut():
+    said = printed([rule(["x" * 200, *"abcdef"])] * 3, [rule([], open=["y <= 1"])] * 5, n_firing=30, n_possible=7)
+    assert "Rules that fire (2 of 30):" in said
+    assert "Could still decide (2 of 7):" in said
+    assert said.count("- if ") == 4
+    assert "… and a and b and c and 3 more: [bold]" in " ".join(said.split())
+    assert max(len(line) for line in said.splitlines()) <= 80
+
+
+def test_no_rule_is_said_too():
+    assert printed([], []).splitlines() == [
+        "No rule fires yet: each class has its share of the training rows.",
+        "No other rule is possible any more.",
+    ]
+    with (console := make_console()).capture() as shown:
+        print_rules(console, {"prediction": "yes"}, most=2)
+    assert shown.get() == ""
 
 
 def test_a_missing_extra_is_named(monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,14 @@ from askwise.demonstration import Comparison, Story
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.report import (
     COLOURS,
+    OTHER_COLOUR,
     Report,
     check_report_path,
     class_colours,
     order_shares,
     render,
     short,
+    shown_support,
     shown_value,
     write_report,
 )
@@ -85,6 +88,46 @@ def report() -> Report:
     return Report(f"table {EVIL}", about, story, make_comparison(make_trajectory()))
 
 
+def make_rule(words: list[str], then: str, confidence: float, **more: object) -> dict[str, object]:
+    chances = {"no": 1 - confidence, "<b>yes</b>": confidence}
+    return {
+        "if": words,
+        "then": then,
+        "confidence": confidence,
+        "probabilities": chances,
+        "support": 42.0,
+        "degree": 1.0,
+        **more,
+    }
+
+
+@pytest.fixture
+def ruled(report) -> Report:
+    """The same story with rules: none fires at first, two at the end, where one of nine possible ones is listed."""
+    yes = "<b>yes</b>"
+    possible = make_rule([f"{EVIL} > 1.5"], "no", 0.875, open=["<i>hue</i> is high", "ash > 2"], support=1234.0)
+    firing = [
+        make_rule([f"{EVIL} > 1.5", "height <= 1.3"], yes, 0.9125, weight=0.6375),
+        make_rule(["weight is low"], yes, 0.75, weight=0.3625, degree=0.42, support=7.26),
+    ]
+    rules = [
+        {"firing": [], "possible": [possible], "n_firing": 0, "n_possible": 1},
+        {"firing": firing[:1], "possible": [], "n_firing": 1, "n_possible": 0},
+        {"firing": firing, "possible": [possible], "n_firing": 2, "n_possible": 9},
+    ]
+    trace = [{**step, "rules": behind} for step, behind in zip(report.story.trace, rules, strict=True)]
+    return replace(report, story=replace(report.story, trace=trace))
+
+
+def details(page: str) -> list[str]:
+    return re.findall(r"<details.*?</details>", page, flags=re.DOTALL)
+
+
+def seen(html: str) -> str:
+    """The text of a piece of the page as a reader sees it."""
+    return " ".join(unescape(re.sub(r"<[^<>]+>", " ", html)).split())
+
+
 def pictures(page: str) -> list[ET.Element]:
     return [ET.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)]
 
@@ -145,6 +188,56 @@ def test_epistemic_uncertainty_is_shown_where_there_is_one(report):
     page = render(replace(report, story=replace(report.story, trace=trace)))
     assert "epistemic" in page
     assert "0.046" in page
+
+
+def test_rules_are_listed_step_by_step_the_last_one_open(ruled):
+    start, first, last = details(render(ruled))
+    assert [part.startswith("<details open>") for part in (start, first, last)] == [False, False, True]
+    assert seen(start).startswith("before the first answer no 60 % 0 firing, 1 possible No rule fires yet")
+    assert seen(first).startswith(f"1. {EVIL} = <img src=x onerror=alert(1)>")
+    assert seen(first).endswith("No other rule is possible any more.")
+    assert "2. panel <b>yes</b> 90 % 2 firing, 9 possible" in seen(last)
+    assert "Still possible (1 of 9)" in seen(last)
+
+
+def test_a_rule_shows_its_conditions_confidence_support_degree_and_weight(ruled):
+    _, first, last = details(render(ruled))
+    assert f"{EVIL} > 1.5 and height <= 1.3 <b>yes</b> 91 % 42 64 %" in seen(first)
+    assert "fires to" not in seen(first)
+    assert "weight is low <b>yes</b> 75 % 7.3 42 % 36 %" in seen(last)
+    assert f"<i>hue</i> is high and ash > 2 given {EVIL} > 1.5 no 88 % 1,234" in seen(last)
+    for width, colour in ((91.25, COLOURS[1]), (75, COLOURS[1]), (87.5, COLOURS[0]), (63.75, "var(--soft)")):
+        assert f'<i style="width:{width:.2f}%;background:{colour}"></i>' in last
+
+
+def test_words_of_rules_are_text(ruled):
+    page = render(ruled)
+    assert "<script" not in page
+    assert "<i>hue" not in page
+    assert "<b>yes</b>" not in page.replace("<b>&lt;b&gt;yes&lt;/b&gt;</b>", "")
+    assert page.count('<span class="chip open">') == 4
+    assert page.count('<span class="chip">') == 7
+
+
+def test_a_page_with_rules_differs_only_by_them(report, ruled):
+    without, with_rules = render(report).splitlines(), render(ruled).splitlines()
+    lines = iter(with_rules)
+    assert all(line in lines for line in without)  # in this order
+    for word in ("details", "chip", "rule"):
+        assert word not in "\n".join(without)
+
+
+def test_rules_for_a_class_that_has_no_colour_of_its_own():
+    proba = {f"class {c}": p for c, p in enumerate(np.linspace(1, 2, 14) / np.linspace(1, 2, 14).sum())}
+    step = make_step(None, None, proba)
+    step["rules"] = {
+        "firing": [make_rule(["a > 1"], "class 0", 0.5, weight=1.0)],
+        "possible": [],
+        "n_firing": 1,
+        "n_possible": 0,
+    }
+    (part,) = details(render(Report("wide", [], Story("Case", [step]))))
+    assert f'style="background:{OTHER_COLOUR}"></i>class 0</td>' in part
 
 
 def test_a_story_alone_has_no_curves(report):
@@ -219,6 +312,7 @@ def test_short_and_shown():
     assert short("x" * 40, 10) == "x" * 9 + "…"
     assert shown_value({"a": 1.23456789, "b": None}) == "1.23457, -"
     assert shown_value(True) == "True"
+    assert [shown_support(rows) for rows in (0.0, 3.0, 3.14, 25.616, 12345.0)] == ["0", "3", "3.1", "26", "12,345"]
 
 
 def test_drawing_does_not_touch_pyplot():

@@ -11,6 +11,7 @@ import pandas as pd
 
 from askwise.acquire import Policy, Random, Trajectory
 from askwise.acquire.session import described
+from askwise.predict.explanation import Explanation
 from askwise.selector import DynamicFeatureSelector
 from askwise.standin import StandIn
 
@@ -75,10 +76,10 @@ def tell_story(selector: DynamicFeatureSelector, rows: StandIn, trajectory: Traj
     case = _turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
     cells = selector.schema_.encode(rows.X_test.iloc[[case]])[0]
     uncertainty = trajectory.uncertainty.as_dict()
+    bought = trajectory.order[case][trajectory.order[case] >= 0]
+    rules = _rules_by_step(selector, trajectory, case, cells, len(bought))
     trace: list[dict[str, Any]] = []
-    for t, feature in enumerate([-1, *trajectory.order[case]]):
-        if t > 0 and feature < 0:
-            break
+    for t, feature in enumerate([-1, *bought]):
         trust = {name: values[case, t] for name, values in uncertainty.items()}
         trace.append(
             {
@@ -86,10 +87,19 @@ def tell_story(selector: DynamicFeatureSelector, rows: StandIn, trajectory: Traj
                 "feature": trajectory.features[feature] if t else None,
                 "value": selector.schema_.show_feature(feature, cells) if t else None,
                 "cost": float(trajectory.costs[case, t - 1]) if t else 0.0,
-                **described(selector.classes_, trajectory.proba[case, t], trust),
+                **described(selector.classes_, trajectory.proba[case, t], trust, rules[t]),
             }
         )
     return Story(f"Held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
+
+
+def _rules_by_step(
+    selector: DynamicFeatureSelector, trajectory: Trajectory, case: int, cells: np.ndarray, last: int
+) -> Sequence[Explanation | None]:
+    """The rules behind each prediction of one case (D,), from the start to step `last`; None where there are none."""
+    known = np.stack([trajectory.mask_after(t)[case] for t in range(last + 1)])  # (last + 1, M)
+    rows = np.repeat(cells[None], len(known), axis=0)
+    return selector.predictor_.explain(rows, selector.schema_.expand(known)) or [None] * len(known)
 
 
 def _accuracy(

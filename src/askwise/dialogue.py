@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from askwise.errors import InvalidInput
-from askwise.terminal import bar, trust
+from askwise.terminal import bar, print_rules, trust
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_CLASSES_SHOWN = 5
 MOST_VALUES_SHOWN = 12
+MOST_RULES_SHOWN = 2
 
 
 class Command(Enum):
@@ -116,6 +117,7 @@ class Dialogue:
         trusted = [f"{name} {number:.3f}" for name, number in trust(report["uncertainty"])]
         money = [f"spent {report['spent']:g}", f"left {left}"]
         self.console.print("  " + ", ".join([f"prediction {report['prediction']}", *trusted, *money]))
+        print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
 
     def _complain(self, error: InvalidInput | str) -> None:
         self.console.print(f"  {error}", style="red")

@@ -114,6 +114,7 @@ def render(report: Report) -> str:
         rows=[] if comparison is None else comparison.curves.to_dict("records"),
         columns=[] if comparison is None else list(comparison.curves.columns),
         shares=SHARES,
+        ruled=any("rules" in step for step in story.trace),
         left_out=0 if comparison is None else max(0, len(comparison.trajectory.features) - MOST_FEATURES_DRAWN),
         version=askwise.__version__,
     )
@@ -263,6 +264,11 @@ def shown_value(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def shown_support(rows: float) -> str:
+    """A number of training rows; under fuzzy rules a row counts in part."""
+    return f"{rows:.1f}" if rows < 10 and not float(rows).is_integer() else f"{rows:,.0f}"
+
+
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
@@ -306,4 +312,5 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     page.filters["value"] = shown_value
+    page.filters["support"] = shown_support
     return page.get_template("report.html")

@@ -12,10 +12,17 @@ import typer
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.console import Console
 
     from askwise.demonstration import Comparison, Story
     from askwise.standin import StandIn
+
+MOST_CONDITIONS = 4
+LONGEST_CONDITION = 60
+NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
+NONE_POSSIBLE = "No other rule is possible any more."
 
 
 @contextmanager
@@ -113,6 +120,19 @@ def print_story(console: Console, story: Story) -> None:
     console.print(table)
 
 
+def print_rules(console: Console, step: Mapping[str, Any], most: int, indent: int = 0) -> None:
+    """The rules behind a step and those that are still possible, at most `most` of each; nothing without rules."""
+    if "rules" not in step:
+        return
+    rules = step["rules"]
+    firing = [f"{_if(rule['if'])}: {_says(rule)}, weight {rule['weight']:.0%}" for rule in rules["firing"]]
+    possible = [f"{_if(rule['open'])}: {_says(rule, 'row')}" for rule in rules["possible"]]
+    heading = f"Rules that fire{_part(most, rules['n_firing'])}:"
+    _print_list(console, heading if firing else NONE_FIRES, firing[:most], indent)
+    heading = f"Could still decide{_part(most, rules['n_possible'])}:"
+    _print_list(console, heading if possible else NONE_POSSIBLE, possible[:most], indent)
+
+
 def print_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
@@ -130,3 +150,41 @@ def bar(console: Console, share: float, width: int) -> str:
     if console.options.ascii_only:
         return ("#" * round(share * width)).ljust(width, ".")
     return ("█" * full + " ▏▎▍▌▋▊▉"[rest]).ljust(width)[:width]
+
+
+def _part(most: int, count: int) -> str:
+    return f" ({most} of {count})" if count > most else ""
+
+
+def _print_list(console: Console, heading: str, lines: Sequence[str], indent: int) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+
+    console.print(Padding(heading, (0, 0, 0, indent), expand=False))
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for line in lines:
+        table.add_row("-", line)
+    if lines:
+        console.print(Padding(table, (0, 0, 0, indent + 2), expand=False))
+
+
+def _if(conditions: Sequence[str]) -> str:
+    """Conditions in one line; of very many the first."""
+    from askwise.report import short
+
+    if not conditions:
+        return "always"
+    words = [short(condition, LONGEST_CONDITION) for condition in conditions[:MOST_CONDITIONS]]
+    more = len(conditions) - len(words)
+    return "if " + " and ".join([*words, *([f"{more} more"] if more else [])])
+
+
+def _says(rule: Mapping[str, Any], counted: str = "training row") -> str:
+    """What a rule says, and on how many training rows that rests."""
+    from askwise.report import shown_support
+
+    rows = shown_support(rule["support"])
+    partly = f", fires to {rule['degree']:.0%}" if rule["degree"] < 0.995 else ""
+    return f"{rule['then']}, confidence {rule['confidence']:.0%} ({rows} {counted}{'s' * (rows != '1')}){partly}"

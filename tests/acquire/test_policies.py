@@ -5,7 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Policy, Random, Static
@@ -255,3 +259,15 @@ def test_mutual_information_ranks_numbers_categories_and_groups():
 def test_a_policy_must_say_how_it_scores():
     with pytest.raises(NotImplementedError):
         Policy().scores(np.zeros((1, 1)), np.zeros((1, 1), bool), np.zeros(1))
+
+
+def test_a_category_first_seen_in_a_batch_is_known_to_the_completions_of_another_predictor():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"city": rng.choice(["Ghent", "Lille"], 60), "age": rng.normal(size=60)})
+    y = (table["age"] > 0).to_numpy().astype(int)
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]), remainder="passthrough")
+    model = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(table, y)
+    selector = DynamicFeatureSelector(model, adaptation="mean", epistemic=None, random_state=0).fit(table, y)
+    new = pd.DataFrame({"city": ["Namur"], "age": [0.3]})
+    selector.predict_proba(new)  # the selector learns the code of a new category
+    assert selector.acquire(new).order.shape == (1, 2)

@@ -162,4 +162,5 @@ def _completing(problem: Problem) -> ConditionalPredictor:
     if isinstance(problem.predictor, ConditionalPredictor):
         return problem.predictor
     predictor = ConditionalPredictor(problem.predictor.estimator_, random_state=problem.random_state)
-    return predictor.fit(problem.schema.decode(problem.values), problem.predictor.classes_[problem.y])
+    rows, labels = problem.schema.decode(problem.values), problem.predictor.classes_[problem.y]
+    return predictor.fit(rows, labels, schema=problem.predictor.schema_)
