@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -254,19 +256,28 @@ class MaskedNetwork:
             [bias.astype(np.float32) for bias in self.layers.biases],
             self.layers.activation,
         )
+        return _NetworkLosses(layers, cells, owner, y)
 
-        def losses(rows: np.ndarray, subsets: np.ndarray) -> np.ndarray:
-            seen = subsets[:, owner].astype(np.float32)  # (R, P)
-            found = np.empty((len(rows), len(subsets)))
-            step = max(1, CELLS_AT_ONCE // (seen.size + 1))
-            for start in range(0, len(rows), step):
-                part = rows[start : start + step]
-                logits = layers((cells[part, None] * seen).reshape(-1, len(owner)))
-                own = logits[np.arange(len(logits)), np.repeat(y[part], len(seen))]
-                found[start : start + step] = (_log_sum_exp(logits) - own).reshape(len(part), len(seen))
-            return np.minimum(found, -np.log(SMALLEST))
 
-        return losses
+@dataclass(frozen=True, eq=False)
+class _NetworkLosses:
+    """The loss of pool rows, coded as `cells` (N, P), on subsets of the features; `owner` (P,), classes `y` (N,)."""
+
+    layers: Layers
+    cells: np.ndarray
+    owner: np.ndarray
+    y: np.ndarray
+
+    def __call__(self, rows: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+        seen = subsets[:, self.owner].astype(np.float32)  # (R, P)
+        found = np.empty((len(rows), len(subsets)))
+        step = max(1, CELLS_AT_ONCE // (seen.size + 1))
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            logits = self.layers((self.cells[part, None] * seen).reshape(-1, len(self.owner)))
+            own = logits[np.arange(len(logits)), np.repeat(self.y[part], len(seen))]
+            found[start : start + step] = (_log_sum_exp(logits) - own).reshape(len(part), len(seen))
+        return np.minimum(found, -np.log(SMALLEST))
 
 
 def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
@@ -277,13 +288,15 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
 
 def frozen_losses(predictor: SubsetPredictor, rows: np.ndarray) -> Losses:
     """The loss of a wrapped model on its training rows `rows`, by a predictor that answers on subsets."""
-    values, y = predictor.training_values_[rows], predictor.training_labels_[rows]
-    schema = predictor.schema_
+    return partial(_losses_of_rows, predictor, rows)
 
-    def losses(picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
-        mask = np.tile(schema.expand(subsets), (len(picked), 1))
-        cells = np.repeat(values[picked], len(subsets), axis=0)
-        proba = predictor.predict_proba(cells, mask)[np.arange(len(cells)), np.repeat(y[picked], len(subsets))]
-        return -np.log(np.maximum(proba, SMALLEST)).reshape(len(picked), len(subsets))
 
-    return losses
+def _losses_of_rows(
+    predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray
+) -> np.ndarray:
+    rows = pool[picked]
+    mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
+    cells = np.repeat(predictor.training_values_[rows], len(subsets), axis=0)
+    labels = np.repeat(predictor.training_labels_[rows], len(subsets))
+    proba = predictor.predict_proba(cells, mask)[np.arange(len(cells)), labels]
+    return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))

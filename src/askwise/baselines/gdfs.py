@@ -91,7 +91,7 @@ class GDFS(TwoNetworkRival):
 
         best = Best([predictor, chooser])
         episodes = _Episodes(predictor, chooser, data, self._free(), self._n_steps())
-        seed, judged_often = int(torch.randint(LARGEST_SEED, ())), data.repeated(judged)
+        seed, judged_often = int(torch.randint(LARGEST_SEED, ())), data.repeated(judged, self._n_steps())
 
         def epoch(optimiser: Any) -> None:
             for batch in data.batches(rows, self.batch_size):

@@ -131,9 +131,9 @@ class MaskedRows:
         parts: Sequence[Any] = rows[torch.randperm(len(rows))].split(batch_size)
         return parts
 
-    def repeated(self, rows: Any) -> Any:
-        """`rows` as often as it takes to have `JUDGED_STATES` of them."""
-        return rows.repeat(-(-JUDGED_STATES // len(rows)))
+    def repeated(self, rows: Any, states_of_each: int = 1) -> Any:
+        """`rows` as often as it takes to judge `JUDGED_STATES` states."""
+        return rows.repeat(-(-JUDGED_STATES // (len(rows) * states_of_each)))
 
 
 class Best:

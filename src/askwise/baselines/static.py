@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,10 @@ class DesignMatrix:
 
     def asking(self, models: SubsetPredictor) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """The answers of a predictor that was trained on these matrices, from encoded rows and mask per column."""
-        return lambda values, mask: models.predict_proba(self(values), mask[:, self.owner])
+        return partial(self._asked, models)
+
+    def _asked(self, models: SubsetPredictor, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return models.predict_proba(self(values), mask[:, self.owner])
 
 
 def paper_tree() -> DecisionTreeClassifier:

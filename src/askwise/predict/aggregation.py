@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from askwise.predict.reduced import Combine, Reduced, ReducedRules
+from askwise.predict.reduced import Reduced, ReducedRules
 
 
-def by_support(rules: ReducedRules) -> Combine:
+def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
     r"""Mean of the firing reduced rules' confidences, weighted by support and by how far each fires.
 
     .. math:: p(y \mid x_S) \propto \sum_r r_A^S(x_S) \; |X_{r_A^S}| \; \text{Confidence}(r^S \Rightarrow y)
@@ -17,48 +17,52 @@ def by_support(rules: ReducedRules) -> Combine:
     A rule whose conditions are all observed keeps its own value. Where only such rules are alive nothing is left to
     estimate, and each counts as far as it fires: the model's own answer.
     """
-
-    def combine(degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
-        support = np.maximum(reduced.counts.sum(axis=1), 1.0)
-        said = np.where(reduced.whole[:, None], rules.values * support[:, None], reduced.counts)  # (L, C)
-        # One product for both: what is said, and how far rules fire that are not settled yet.
-        joined = degrees @ np.column_stack([said, ~reduced.whole])
-        mass, settled = joined[:, :-1], joined[:, -1] == 0
-        if own is not None:
-            estimated = degrees * (reduced.kept & ~reduced.whole)
-            mass[np.arange(len(mass)), own] -= (estimated**2).sum(axis=1)
-            mass = np.maximum(mass, 0.0)
-        if settled.any():
-            mass[settled] = degrees[settled] @ rules.values
-        return _distributions(mass, settled, rules, own)
-
-    return combine
+    support = np.maximum(reduced.counts.sum(axis=1), 1.0)
+    said = np.where(reduced.whole[:, None], rules.values * support[:, None], reduced.counts)  # (L, C)
+    # One product for both: what is said, and how far rules fire that are not settled yet.
+    joined = degrees @ np.column_stack([said, ~reduced.whole])
+    mass, settled = joined[:, :-1], joined[:, -1] == 0
+    if own is not None:
+        estimated = degrees * (reduced.kept & ~reduced.whole)
+        mass[np.arange(len(mass)), own] -= (estimated**2).sum(axis=1)
+        mass = np.maximum(mass, 0.0)
+    if settled.any():
+        mass[settled] = degrees[settled] @ rules.values
+    return _distributions(mass, settled, rules, own)
 
 
-def by_best(rules: ReducedRules) -> Combine:
+def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
     r"""The single best rule, as the paper has it: :math:`\arg\max_r r_A^S(x_S) \max_y \text{Confidence}(r^S, y)`.
+
+    Where nothing is left to estimate the model's own answer stands, as in `by_support`.
+    """
+    mass = best_rules(rules, degrees, reduced, own)[1]
+    settled = np.all(degrees[:, ~reduced.whole] == 0, axis=1)
+    mass[settled] = degrees[settled] @ rules.values
+    return _distributions(mass, settled, rules, own)
+
+
+def best_rules(
+    rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best rule of each row (r,), and its confidences (r, C), which are 0 where no rule says anything.
 
     Of rules that are equally good the one with the larger support is taken, then the first.
     """
-
-    def combine(degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
-        counts = np.repeat(reduced.counts[None], len(degrees), axis=0)  # (r, L, C)
-        if own is not None:
-            counts[np.arange(len(degrees)), :, own] -= degrees
-        support = counts.sum(axis=2, keepdims=True)
-        confidence = np.divide(counts, support, out=np.zeros_like(counts), where=support > 1e-9)
-        confidence = np.where(reduced.whole[:, None], rules.values, confidence)
-        by_support = np.argsort(-reduced.counts.sum(axis=1), kind="stable")
-        quality = (degrees * confidence.max(axis=2))[:, by_support]
-        best = by_support[quality.argmax(axis=1)]
-        mass = confidence[np.arange(len(degrees)), best] * (quality.max(axis=1) > 0)[:, None]
-        settled = np.all(degrees[:, ~reduced.whole] == 0, axis=1)
-        return _distributions(np.maximum(mass, 0.0), settled, rules, own)
-
-    return combine
+    counts = np.repeat(reduced.counts[None], len(degrees), axis=0)  # (r, L, C)
+    if own is not None:
+        counts[np.arange(len(degrees)), :, own] -= degrees
+    support = counts.sum(axis=2, keepdims=True)
+    confidence = np.divide(counts, support, out=np.zeros_like(counts), where=support > 1e-9)
+    confidence = np.where(reduced.whole[:, None], rules.values, confidence)
+    by_support = np.argsort(-reduced.counts.sum(axis=1), kind="stable")
+    quality = (degrees * confidence.max(axis=2))[:, by_support]
+    best = by_support[quality.argmax(axis=1)]
+    mass = confidence[np.arange(len(degrees)), best] * (quality.max(axis=1) > 0)[:, None]
+    return best, np.maximum(mass, 0.0)
 
 
-AGGREGATIONS: dict[str, Callable[[ReducedRules], Combine]] = {"support": by_support, "best": by_best}
+AGGREGATIONS: dict[str, Callable[..., np.ndarray]] = {"support": by_support, "best": by_best}
 
 
 def _distributions(mass: np.ndarray, settled: np.ndarray, rules: ReducedRules, own: np.ndarray | None) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from askwise.columns import Column
 from askwise.errors import InvalidInput
 from askwise.predict.rules import Interval, OneOf, Rule, RuleSet
 from askwise.schema import Schema
@@ -20,10 +22,10 @@ def tree_rules(tree: Any) -> RuleSet:
     return RuleSet([Rule(path, _shares(tree.value[leaf, 0])) for leaf, path in _leaves(tree)])
 
 
-def list_rules(model: RuleListClassifier, schema: Schema) -> RuleSet:
-    """A rule list as rules over encoded rows."""
+def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
+    """A rule list as rules over encoded rows; without a schema over the numbers that come out of a Pipeline."""
     rules = [
-        Rule({j: _coded(schema, j, c) for j, c in conditions.items()}, value)
+        Rule({j: _coded(None if schema is None else schema.columns[j], c) for j, c in conditions.items()}, value)
         for conditions, value in zip(model.conditions_, model.values_, strict=True)
     ]
     return RuleSet(rules, ordered=True, default=model.default_)
@@ -49,12 +51,15 @@ def _shares(value: np.ndarray) -> np.ndarray:
     return np.asarray(value, dtype=float) / value.sum()
 
 
-def _coded(schema: Schema, j: int, condition: Any) -> Interval | OneOf:
-    column = schema.columns[j]
-    if not isinstance(condition, frozenset):
-        if column.is_category:
+def _coded(column: Column | None, condition: Any) -> Interval | OneOf:
+    if column is not None and column.is_category:
+        if not isinstance(condition, frozenset):
             raise InvalidInput(f"A rule gives an interval for {column.name!r}, whose values are {column.known!r}.")
+        return OneOf(frozenset(float(column.codes[value]) for value in condition if value in column.codes))
+    if not isinstance(condition, frozenset):
         return Interval(*condition)
-    if not column.is_category:
-        return OneOf(frozenset(float(value) for value in condition))
-    return OneOf(frozenset(float(column.codes[value]) for value in condition if value in column.codes))
+    other = [value for value in condition if not isinstance(value, Real)]
+    if other:
+        where = "a column that a Pipeline made" if column is None else f"{column.name!r}"
+        raise InvalidInput(f"A rule gives the value {other[0]!r} for {where}, which must hold numbers to be reduced.")
+    return OneOf(frozenset(float(value) for value in condition))

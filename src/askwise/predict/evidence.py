@@ -15,34 +15,35 @@ class SubRuleCache:
     """Class counts of sub-rules, found by a 64-bit signature; the least recently used go first.
 
     The signature of a sub-rule is the exclusive or of random words of its conditions, so that equal sub-rules of
-    different rules are one entry. Two different ones of a million would meet with a chance below 1e-7.
+    different rules are one entry. Two different ones of a million would meet with a chance below 1e-7. The entries are
+    replaced as a whole, so that a thread that looks something up has one state of them before its eyes.
     """
 
     def __init__(self, n_classes: int, max_bytes: int) -> None:
         self.max_entries = max_bytes // (8 * (n_classes + 2))
-        self._signatures = np.empty(0, dtype=np.uint64)  # sorted
-        self._counts = np.empty((0, n_classes))
-        self._used = np.empty(0, dtype=np.int64)
+        # Signatures (E,), sorted; their counts (E, C); when each was used last (E,).
+        self._entries = np.empty(0, dtype=np.uint64), np.empty((0, n_classes)), np.empty(0, dtype=np.int64)
         self._clock = 0
 
     def __len__(self) -> int:
-        return len(self._signatures)
+        return len(self._entries[0])
 
     @property
     def nbytes(self) -> int:
         """Memory of the entries."""
-        return self._signatures.nbytes + self._counts.nbytes + self._used.nbytes
+        return sum(part.nbytes for part in self._entries)
 
     def get(self, signatures: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """(E, C) counts of different `signatures` (E,); ``count(positions)`` works out those that are missing."""
         self._clock += 1
-        at = np.searchsorted(self._signatures, signatures)
+        kept, of_kept, used = self._entries
+        at = np.searchsorted(kept, signatures)
         found = np.zeros(len(signatures), dtype=bool)
-        inside = at < len(self)
-        found[inside] = self._signatures[at[inside]] == signatures[inside]
-        counts = np.empty((len(signatures), self._counts.shape[1]))
-        counts[found] = self._counts[at[found]]
-        self._used[at[found]] = self._clock
+        inside = at < len(kept)
+        found[inside] = kept[at[inside]] == signatures[inside]
+        counts = np.empty((len(signatures), of_kept.shape[1]))
+        counts[found] = of_kept[at[found]]
+        used[at[found]] = self._clock
         missing = np.flatnonzero(~found)
         if len(missing):
             counts[missing] = count(missing)
@@ -53,12 +54,13 @@ class SubRuleCache:
         room = self.max_entries - len(signatures)
         if room < 0:
             return
-        kept = np.arange(len(self)) if len(self) <= room else np.argsort(-self._used, kind="stable")[:room]
-        joined = np.concatenate([self._signatures[kept], signatures])
-        order = np.argsort(joined, kind="stable")
-        self._signatures = joined[order]
-        self._counts = np.concatenate([self._counts[kept], counts])[order]
-        self._used = np.concatenate([self._used[kept], np.full(len(signatures), self._clock)])[order]
+        before, of_before, used = self._entries
+        kept = np.arange(len(before)) if len(before) <= room else np.argsort(-used, kind="stable")[:room]
+        # Another thread may have brought in the same ones meanwhile.
+        joined, order = np.unique(np.concatenate([before[kept], signatures]), return_index=True)
+        all_counts = np.concatenate([of_before[kept], counts])
+        all_used = np.concatenate([used[kept], np.full(len(signatures), self._clock)])
+        self._entries = joined, all_counts[order], all_used[order]
 
 
 class CrispEvidence:

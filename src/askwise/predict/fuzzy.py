@@ -9,7 +9,6 @@ import numpy as np
 
 from askwise.errors import InvalidInput, listed
 from askwise.predict.rules import ForeignTerm, Interval, Rule, RuleSet, Term
-from askwise.schema import Schema
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 
 
@@ -19,10 +18,11 @@ def fuzzy_tree_rules(tree: FuzzyTreeClassifier) -> RuleSet:
     return RuleSet(rules, fuzzy=True, t_norm=tree.t_norm)
 
 
-def foreign_rules(model: Any, schema: Schema) -> RuleSet | None:
+def foreign_rules(model: Any, names: Sequence[str], numbered: bool) -> RuleSet | None:
     """The rules of a fuzzy model of ex-fuzzy; None where `model` is no such thing.
 
-    The model itself answers on complete rows (`exact` is False): its ways to join rules are its own.
+    The model itself answers once no rule is open (`exact` is False): its ways to join rules are its own. `names` are
+    those of the columns that it sees; `numbered` where it was trained on an array and knows columns by position.
     """
     if hasattr(model, "node_activation_matrix") and hasattr(model, "fuzzy_partitions_"):
         return RuleSet(list(_node_rules(model, model._root, ())), fuzzy=True, exact=False)
@@ -31,7 +31,7 @@ def foreign_rules(model: Any, schema: Schema) -> RuleSet | None:
     if hasattr(getattr(model, "rule_base", None), "rule_bases"):
         bases = [base for base in model.rule_base.rule_bases if len(base.rules)]
         t_norm = "minimum" if any(base.tnorm is np.min for base in bases) else "product"
-        rules = [rule for base in bases for rule in _base_rules(base, schema)]
+        rules = [rule for base in bases for rule in _base_rules(base, names, numbered)]
         return RuleSet(rules, fuzzy=True, t_norm=t_norm, exact=False)
     return None
 
@@ -55,23 +55,31 @@ def _node_rules(model: Any, node: Any, path: tuple[tuple[int, int], ...]) -> Ite
         yield from _node_rules(model, child, (*path, (child["feature"], child["fuzzy_set"])))
 
 
-def _base_rules(base: Any, schema: Schema) -> Iterator[Rule]:
+def _base_rules(base: Any, names: Sequence[str], numbered: bool) -> Iterator[Rule]:
     """The rules of one class; what they are worth is counted on the training rows."""
-    columns = _columns_of([variable.name for variable in base.antecedents], schema)
+    columns = [_column_of(str(variable.name), names, numbered) for variable in base.antecedents]
     for rule in base.rules:
         chosen = [(k, int(number)) for k, number in enumerate(rule.antecedents) if number >= 0]
-        yield Rule({columns[k]: ForeignTerm.joined([base.antecedents[k][number]]) for k, number in chosen})
+        if chosen:  # one that asks nothing never fires there
+            powers = _powers(rule)
+            yield Rule(
+                {columns[k]: ForeignTerm.joined([base.antecedents[k][number]], powers[k]) for k, number in chosen}
+            )
 
 
-def _columns_of(variables: Sequence[str], schema: Schema) -> list[int]:
-    """Position of each linguistic variable's column: by name, or by the number that ex-fuzzy gives to arrays."""
-    position = {column.name: j for j, column in enumerate(schema.columns)}
-    if not schema.framed:
-        position |= {str(j): j for j in range(len(schema.columns))}
-    unknown = [name for name in variables if str(name) not in position]
-    if unknown:
-        raise InvalidInput(
-            f"The fuzzy rules speak of {unknown[0]!r}; the columns of X are {listed(position)}. Train the fuzzy model "
-            "with the names of the columns."
-        )
-    return [position[str(name)] for name in variables]
+def _powers(rule: Any) -> list[float]:
+    """The power of each antecedent's membership; -1 there means none."""
+    modifiers = getattr(rule, "modifiers", None)
+    return [1.0 if m == -1 else float(m) for m in ([-1] * len(rule.antecedents) if modifiers is None else modifiers)]
+
+
+def _column_of(variable: str, names: Sequence[str], numbered: bool) -> int:
+    """Position of a linguistic variable's column: by name, or by the number that ex-fuzzy gives to arrays."""
+    if variable in names:
+        return list(names).index(variable)
+    if numbered and variable.isdigit():
+        return int(variable)
+    raise InvalidInput(
+        f"The fuzzy rules speak of {variable!r}; the columns of X are {listed(names)}. Train the fuzzy model with the "
+        "names of the columns."
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pandas.api import types
 
 from askwise.columns import Column
 from askwise.predict.final_layer import dense, prepared, split_pipeline
@@ -14,6 +16,7 @@ from askwise.predict.rules import Interval, OneOf
 from askwise.predict.wrapped import FrozenModel
 
 ROWS_TO_PROBE = 2000
+ROWS_BEYOND = 100
 MOST_VALUES = 500
 MOST_WORDS = 4
 
@@ -22,7 +25,7 @@ class ModelInputs:
     """Encoded rows (n, D) -> the columns that the classifier sees (n, P), and which of them are observed.
 
     A column of a Pipeline's output is observed when all columns of the table are that it depends on, which is found
-    out by shuffling each column of the training rows and looking at what changes.
+    out by putting other values in each column of the training rows and looking at what changes.
 
     Parameters
     ----------
@@ -42,8 +45,12 @@ class ModelInputs:
         self._steps = split_pipeline(model.estimator)[0]
         self._columns = model.schema.columns
         self._plain = encoded or (self._steps is None and not model.schema.is_category.any())
-        self._typical = typical_row(values, model.schema.is_category)
+        typical = typical_row(values, model.schema.is_category)
+        # A value that was seen: an encoder of whole numbers refuses their mean.
+        self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
         self._values = values
+        self._words: dict[tuple[int, Any], str] = {}
+        self._tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self.depends = np.eye(values.shape[1], dtype=bool) if self._steps is None else self._dependencies()  # (D, P)
 
     def __call__(self, values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +58,11 @@ class ModelInputs:
         if self._plain:
             return self._rounding(values), mask
         seen = ~(~mask @ self.depends)
-        return np.where(seen, self._transformed(np.where(mask, values, self._typical)), np.nan), seen
+        return np.where(seen, self._transformed(self.completed(values, mask)), np.nan), seen
+
+    def completed(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Rows with a typical value in every cell that is not observed."""
+        return np.where(mask, values, self._typical)
 
     def columns_behind(self, wanted: np.ndarray) -> np.ndarray:
         """(n, P) inputs -> (n, D) columns of the table that they depend on."""
@@ -59,6 +70,11 @@ class ModelInputs:
 
     def in_words(self, k: int, condition: Any) -> str:
         """A condition on the k-th input in the names, units and categories of the table."""
+        if (k, condition) not in self._words:
+            self._words[k, condition] = self._put_in_words(k, condition)
+        return self._words[k, condition]
+
+    def _put_in_words(self, k: int, condition: Any) -> str:
         behind = np.flatnonzero(self.depends[:, k])
         if len(behind) != 1:
             return _said(self._names[k], condition, None)
@@ -75,29 +91,56 @@ class ModelInputs:
 
     def _table_of(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Values of column j of the table, sorted, and what the k-th input is for each."""
+        if (j, k) not in self._tables:
+            self._tables[j, k] = self._made_table(j, k)
+        return self._tables[j, k]
+
+    def _made_table(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         column = self._columns[j]
-        if column.is_category:
-            cells = np.arange(len(column.known), dtype=float)
-        else:
-            cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
-            cells = cells[np.unique(np.linspace(0, len(cells) - 1, MOST_VALUES).astype(int))]
+        cells = np.arange(len(column.known), dtype=float) if column.is_category else self._values_of(j)
         if self._plain:
             return cells, cells
         rows = np.repeat(self._typical[None], len(cells), axis=0)
         rows[:, j] = cells
         return cells, self._transformed(rows)[:, k]
 
+    def _values_of(self, j: int) -> np.ndarray:
+        """Different cells of a column, sorted; all of a category's."""
+        cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
+        if self._columns[j].is_category:
+            return cells
+        return cells[np.unique(np.linspace(0, len(cells) - 1, MOST_VALUES).astype(int))]
+
     def _dependencies(self) -> np.ndarray:
-        rng = np.random.default_rng(0)
-        rows = rng.permutation(len(self._values))[:ROWS_TO_PROBE]
+        rows = np.random.default_rng(0).permutation(len(self._values))[:ROWS_TO_PROBE]
         complete = np.where(np.isnan(self._values[rows]), self._typical, self._values[rows])
         before = self._transformed(complete)
         depends = np.zeros((complete.shape[1], before.shape[1]), dtype=bool)
         for j in range(complete.shape[1]):
-            shuffled = complete.copy()
-            shuffled[:, j] = rng.permutation(shuffled[:, j])
-            depends[j] = (self._transformed(shuffled) != before).any(axis=0)
+            seen = self._values_of(j)
+            depends[j] = self._changes(j, seen, complete, before)
+            for cell in self._values_beyond(j, seen):
+                with contextlib.suppress(Exception):  # a value that a step of the user's refuses cannot come in
+                    depends[j] |= self._changes(j, cell, complete[:ROWS_BEYOND], before[:ROWS_BEYOND])
+        # A column that could not be varied may be behind any input that nothing else moves.
+        constant = np.array([len(self._values_of(j)) == 1 for j in range(len(depends))])
+        depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
         return depends
+
+    def _changes(self, j: int, cells: np.ndarray, complete: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """(P,) inputs that change when the cells of column j are replaced by these, in turn."""
+        at = np.arange(max(len(complete), len(cells))) % len(complete)
+        other = complete[at]
+        other[:, j] = np.resize(cells, len(at))
+        after, before = self._transformed(other), before[at]
+        return np.any((after != before) & ~(np.isnan(after) & np.isnan(before)), axis=0)
+
+    def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
+        """Values that the rows of `fit` do not have, though those that the model was trained on may have had them."""
+        if self._columns[j].is_category:
+            return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
+        span = max(1.0, float(np.ptp(seen)))
+        return [seen[[0]] - span, seen[[-1]] + span]
 
     def _transformed(self, completed: np.ndarray) -> np.ndarray:
         return self._rounding(dense(prepared(self._model, self._steps, completed)))
@@ -112,10 +155,15 @@ class ModelInputs:
     def _names(self) -> list[str]:
         if self._steps is None:
             return [column.name for column in self._columns]
-        try:
-            return [str(name) for name in self._steps.get_feature_names_out()]
-        except Exception:  # a step of the user's own need not have names
-            return [f"input {k}" for k in range(self.depends.shape[1])]
+        return output_names(self._steps) or [f"input {k}" for k in range(self.depends.shape[1])]
+
+
+def output_names(steps: Any) -> list[str]:
+    """Names of the columns that come out of the steps of a Pipeline; none where a step does not give them."""
+    try:
+        return [str(name) for name in steps.get_feature_names_out()]
+    except Exception:  # a step of the user's own need not have names
+        return []
 
 
 def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Interval | None:
@@ -134,33 +182,39 @@ def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Inte
 
 
 def _where(bound: float, cells: np.ndarray, inputs: np.ndarray) -> float:
-    return bound if np.isinf(bound) else float(np.interp(bound, inputs, cells))
+    """The cell whose input is `bound`, on a straight line through the two nearest ones; also beyond the last."""
+    if np.isinf(bound):
+        return bound
+    after = int(np.clip(np.searchsorted(inputs, bound), 1, len(inputs) - 1))
+    share = (bound - inputs[after - 1]) / (inputs[after] - inputs[after - 1])
+    return float(cells[after - 1] + share * (cells[after] - cells[after - 1]))
 
 
 def _said(name: str, condition: Any, column: Column | None) -> str:
     if isinstance(condition, OneOf):
-        return f"{name} is {_or([f'{value:.4g}' for value in sorted(condition.values)])}"
+        return f"{name} is {_or([_number(value) for value in sorted(condition.values)])}"
     if not isinstance(condition, Interval):
         return f"{name} is {condition.word}"
     low, high = condition.low, condition.high
-    if column is not None and isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+    # A tree may have a split that only parts missing cells from the others.
+    if np.isposinf(low) or (np.isneginf(low) and np.isposinf(high)):
+        return f"{name} is {'missing' if np.isposinf(low) else 'known'}"
+    if column is not None and types.is_integer_dtype(column.dtype):
         low, high = np.floor(low) + 1, np.floor(high)
         if low == high:
-            return f"{name} = {low:g}"
-        return (
-            f"{name} <= {high:g}"
-            if np.isinf(low)
-            else f"{name} >= {low:g}"
-            if np.isinf(high)
-            else f"{low:g} <= {name} <= {high:g}"
-        )
-    return (
-        f"{name} <= {high:.4g}"
-        if np.isinf(low)
-        else f"{name} > {low:.4g}"
-        if np.isinf(high)
-        else f"{low:.4g} < {name} <= {high:.4g}"
-    )
+            return f"{name} = {_number(low)}"
+        at_least, above = f"{name} >= {_number(low)}", f"{_number(low)} <= "
+    else:
+        at_least, above = f"{name} > {_number(low)}", f"{_number(low)} < "
+    if np.isinf(high):
+        return at_least
+    return f"{'' if np.isinf(low) else above}{name} <= {_number(high)}"
+
+
+def _number(value: float) -> str:
+    """Four digits, and all that stand before the point."""
+    digits = int(np.log10(max(abs(value), 1.0))) + 1 if np.isfinite(value) else 0
+    return f"{value:.{max(4, digits)}g}"
 
 
 def _categories(column: Column, holding: np.ndarray, every: np.ndarray) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from askwise.errors import InvalidInput
 from askwise.predict.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.firing import CrispFiring, FuzzyFiring
-from askwise.predict.rules import RuleSet
+from askwise.predict.rules import Rule, RuleSet
 from askwise.subsets import distinct
 
 CELLS_AT_ONCE = 4_000_000
@@ -57,6 +57,8 @@ class ReducedRules:
     """
 
     def __init__(self, rules: RuleSet, inputs: np.ndarray, y: np.ndarray, n_classes: int, max_bytes: int) -> None:
+        if not rules.rules:  # a model without rules says one thing, always
+            rules = replace(rules, rules=[Rule({}, rules.default)])
         self.rules = rules
         self.n_classes = n_classes
         self.columns = np.array(sorted({column for rule in rules.rules for column in rule.conditions}), dtype=int)
@@ -100,6 +102,11 @@ class ReducedRules:
         counts = self._evidence(self._which[[number]])[0]
         return counts / counts.sum() if counts.sum() > 0 else self.prior / self.prior.sum()
 
+    @property
+    def rows_at_once(self) -> int:
+        """Rows, or masks, that are worked on together, for the sake of memory."""
+        return max(1, CELLS_AT_ONCE // self.values.size)
+
     def degrees(self, inputs: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """(n, L) how far the observed conditions of each rule hold; 0 = the rule is dead, for good."""
         present = seen[:, self.columns]
@@ -136,7 +143,7 @@ class ReducedRules:
         `own` (n,) is the class of rows that are training rows and are left out of their own answers.
         """
         out = np.empty((len(inputs), self.n_classes))
-        step = max(1, CELLS_AT_ONCE // self.values.size)
+        step = self.rows_at_once
         for start in range(0, len(inputs), step):
             part = slice(start, start + step)
             degrees = self.degrees(inputs[part], seen[part])
@@ -151,7 +158,7 @@ class ReducedRules:
     def answer_grid(self, inputs: np.ndarray, masks: np.ndarray, combine: Combine) -> Iterator[np.ndarray]:
         """For each of the masks (m, P) in turn, (n, C) for all rows (n, P): rows are looked up once."""
         looked_up = self._firing.look_up(inputs[:, self.columns])
-        step = max(1, CELLS_AT_ONCE // self.values.size)
+        step = self.rows_at_once
         for start in range(0, len(masks), step):
             part = masks[start : start + step]
             for mask, reduced in zip(part, self.reduce(part), strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,13 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
-from askwise.predict.aggregation import AGGREGATIONS
+from askwise.predict.aggregation import AGGREGATIONS, best_rules
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.crisp import list_rules, tree_rules
 from askwise.predict.explanation import Explanation, FiringRule, PossibleRule
 from askwise.predict.final_layer import split_pipeline
 from askwise.predict.fuzzy import foreign_rules, fuzzy_tree_rules
-from askwise.predict.inputs import ModelInputs
+from askwise.predict.inputs import ModelInputs, output_names
 from askwise.predict.reduced import Reduced, ReducedRules
 from askwise.predict.rules import RuleSet
 from askwise.subsets import check_mask, hide
@@ -71,18 +73,18 @@ class RulePredictor(SubsetPredictor):
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
         self._check_options()
-        classifier = split_pipeline(self.estimator_)[1]
-        self.rule_sets_ = self._rules_of(classifier)
+        steps, classifier = split_pipeline(self.estimator_)
+        self.rule_sets_ = self._rules_of(classifier, steps)
         self._inputs = ModelInputs(
             self.model_,
             values,
-            encoded=isinstance(classifier, RuleListClassifier),
+            encoded=steps is None and isinstance(classifier, RuleListClassifier),
             rounded=_is_tree(classifier) or _is_forest(classifier),
         )
         inputs, _ = self._inputs(values, ~np.isnan(values))
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
         self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
-        self._combine = [AGGREGATIONS[self.aggregation](reduced) for reduced in self._reduced]
+        self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
         if self.precompute:
             for reduced in self._reduced:
                 reduced.precompute()
@@ -108,20 +110,18 @@ class RulePredictor(SubsetPredictor):
         seen = ~(~masks @ self._inputs.depends)
         total = np.zeros((len(masks), len(values), len(self.classes_)))
         for reduced, combine in zip(self._reduced, self._combine, strict=True):
-            for m, proba in enumerate(reduced.answer_grid(inputs, seen, combine)):
-                total[m] += proba
+            for start in range(0, len(inputs), reduced.rows_at_once):
+                part = slice(start, start + reduced.rows_at_once)
+                for m, proba in enumerate(reduced.answer_grid(inputs[part], seen, combine)):
+                    total[m, part] += proba
         return total / len(self._reduced)
 
     def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
         """(n, D) columns of rules that are not contradicted yet: no other one can change the prediction."""
         check_is_fitted(self, "rule_sets_")
         values, observed = hide(self.schema_.encode(X), mask)
-        inputs, seen = self._inputs(values, observed)
-        wanted = np.zeros(seen.shape, dtype=bool)
-        for reduced in self._reduced:
-            alive = reduced.degrees(inputs, seen) > self.threshold
-            wanted[:, reduced.columns] |= alive.astype(np.float32) @ reduced.uses.astype(np.float32) > 0
-        return self._inputs.columns_behind(wanted & ~seen) & ~observed
+        wanted = self._open(*self._inputs(values, observed), self.threshold)
+        return self._inputs.columns_behind(wanted) & ~observed
 
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
         """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
@@ -142,10 +142,18 @@ class RulePredictor(SubsetPredictor):
         for reduced, combine in zip(self._reduced, self._combine, strict=True):
             proba += reduced.answer(inputs, seen, combine, own)
         proba /= len(self._reduced)
-        inexact = mask.all(axis=1) & (not all(rules.exact for rules in self.rule_sets_))
-        if inexact.any():
-            proba[inexact] = self.model_(values[inexact])
+        if not all(rules.exact for rules in self.rule_sets_):
+            settled = ~self._open(inputs, seen, 0.0).any(axis=1)
+            proba[settled] = self.model_(self._inputs.completed(values, mask)[settled])
         return proba
+
+    def _open(self, inputs: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:
+        """(n, P) inputs that are not observed and stand in a rule that fires to more than `threshold`."""
+        wanted = np.zeros(seen.shape, dtype=bool)
+        for reduced in self._reduced:
+            alive = reduced.degrees(inputs, seen) > threshold
+            wanted[:, reduced.columns] |= alive.astype(np.float32) @ reduced.uses.astype(np.float32) > 0
+        return wanted & ~seen
 
     def _explain(self, inputs: np.ndarray, seen: np.ndarray, most: int) -> Explanation:
         firing: dict[tuple[str, ...], list[FiringRule]] = defaultdict(list)
@@ -155,7 +163,7 @@ class RulePredictor(SubsetPredictor):
             now, in_full = reduced.reduce(np.vstack([seen, np.ones_like(seen)]))
             alive = np.flatnonzero(degrees > 0)
             speaking = alive[now.kept[alive] | now.whole[alive]]
-            weights = self._weights(degrees, now, speaking)
+            weights = self._weights(reduced, degrees, now, speaking)
             for number, weight in zip(speaking, weights, strict=True):
                 rule = self._firing_rule(reduced, number, now, seen[0], degrees[number], weight)
                 firing[rule.conditions].append(rule)
@@ -165,12 +173,16 @@ class RulePredictor(SubsetPredictor):
                 possible.append(PossibleRule(known, hidden, reduced.values[number], support, float(degrees[number])))
         return _weightiest(firing, possible, len(self._reduced), most)
 
-    def _weights(self, degrees: np.ndarray, now: Reduced, speaking: np.ndarray) -> np.ndarray:
+    def _weights(self, reduced: ReducedRules, degrees: np.ndarray, now: Reduced, speaking: np.ndarray) -> np.ndarray:
         """The share of each rule that speaks in the answer of its tree."""
         support = now.counts[speaking].sum(axis=1)
-        weights = degrees[speaking] * np.where(now.whole[speaking], np.maximum(support, 1.0), support)
         if (now.whole | (degrees == 0)).all():  # nothing is left to estimate
             weights = degrees[speaking]
+        elif self.aggregation == "best":
+            best, said = best_rules(reduced, degrees[None], now, None)
+            weights = (speaking == best[0]) * said.sum()
+        else:
+            weights = degrees[speaking] * np.where(now.whole[speaking], np.maximum(support, 1.0), support)
         total = weights.sum()
         return weights / total if total > 0 else weights
 
@@ -188,16 +200,18 @@ class RulePredictor(SubsetPredictor):
         known = tuple(self._inputs.in_words(k, condition) for k, condition in conditions if seen[k])
         return known, tuple(self._inputs.in_words(k, condition) for k, condition in conditions if not seen[k])
 
-    def _rules_of(self, classifier: Any) -> list[RuleSet]:
+    def _rules_of(self, classifier: Any, steps: Any) -> list[RuleSet]:
+        """One rule set per tree; `steps` of a Pipeline come before the classifier, or None."""
         if isinstance(classifier, RuleListClassifier):
-            return [list_rules(classifier, self.schema_)]
+            return [list_rules(classifier, self.schema_ if steps is None else None)]
         if isinstance(classifier, FuzzyTreeClassifier):
             return [fuzzy_tree_rules(classifier)]
         if _is_forest(classifier):
             return [tree_rules(tree.tree_) for tree in classifier.estimators_]
         if _is_tree(classifier):
             return [tree_rules(classifier.tree_)]
-        foreign = foreign_rules(classifier, self.schema_)
+        names = [column.name for column in self.schema_.columns] if steps is None else output_names(steps)
+        foreign = foreign_rules(classifier, names, numbered=steps is not None or not self.schema_.framed)
         if foreign is not None:
             return [foreign]
         raise InvalidInput(
@@ -207,12 +221,12 @@ class RulePredictor(SubsetPredictor):
         )
 
     def _check_options(self) -> None:
-        if self.aggregation not in AGGREGATIONS:
+        if not isinstance(self.aggregation, str) or self.aggregation not in AGGREGATIONS:
             raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
-        if not 0 <= self.threshold < 1:
-            raise InvalidInput(f"threshold must be at least 0 and below 1; got {self.threshold!r}.")
-        if self.cache_bytes < 0:
-            raise InvalidInput(f"cache_bytes must be at least 0; got {self.cache_bytes!r}.")
+        if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
+            raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
+        if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
+            raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
 
 
 def _is_tree(classifier: Any) -> bool:
@@ -227,11 +241,17 @@ def _is_forest(classifier: Any) -> bool:
 def _weightiest(
     firing: dict[tuple[str, ...], list[FiringRule]], possible: list[PossibleRule], n_trees: int, most: int
 ) -> Explanation:
-    """Equal reduced rules as one, their weights together, and the `most` important of both kinds."""
-    joined = [
-        FiringRule(words, same[0].proba, same[0].support, same[0].degree, sum(rule.weight for rule in same) / n_trees)
-        for words, same in firing.items()
-    ]
+    """Rules that read alike as one, their weights together, and the `most` important of both kinds."""
+    joined = [_together(words, same, n_trees) for words, same in firing.items()]
     joined.sort(key=lambda rule: -rule.weight)
     possible.sort(key=lambda rule: -rule.degree * rule.support)
     return Explanation(joined[:most], possible[:most], len(joined), len(possible))
+
+
+def _together(words: tuple[str, ...], alike: list[FiringRule], n_trees: int) -> FiringRule:
+    """The mean of rules that read alike, weighted as they are in the answer: leaves of several trees may differ."""
+    weights = np.array([rule.weight for rule in alike])
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(alike), 1 / len(alike))
+    proba = shares @ np.array([rule.proba for rule in alike])
+    support, degree = max(rule.support for rule in alike), max(rule.degree for rule in alike)
+    return FiringRule(words, proba, support, degree, float(weights.sum()) / n_trees)

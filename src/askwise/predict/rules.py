@@ -69,26 +69,28 @@ class Term:
 
 @dataclass(frozen=True)
 class ForeignTerm:
-    """A word whose membership functions belong to another library; several are multiplied."""
+    """A word whose membership functions belong to another library; several are multiplied, then raised to `power`."""
 
     functions: tuple[Any, ...]
     word: str
+    power: float = 1.0
 
     @classmethod
-    def joined(cls, fuzzy_sets: Sequence[Any]) -> ForeignTerm:
-        """Objects with `membership` and `name`."""
-        words = dict.fromkeys(str(fuzzy_set.name) for fuzzy_set in fuzzy_sets)
-        return cls(tuple(fuzzy_set.membership for fuzzy_set in fuzzy_sets), " and ".join(words))
+    def joined(cls, fuzzy_sets: Sequence[Any], power: float = 1.0) -> ForeignTerm:
+        """Objects with `membership` and `name`; a power such as 2 stands for "very"."""
+        words = " and ".join(dict.fromkeys(str(fuzzy_set.name) for fuzzy_set in fuzzy_sets))
+        functions = tuple(fuzzy_set.membership for fuzzy_set in fuzzy_sets)
+        return cls(functions, words if power == 1 else f"{words} (to the power of {power:g})", power)
 
     def membership(self, cells: np.ndarray) -> np.ndarray:
         known = ~np.isnan(cells)
         degrees = np.zeros(len(cells))
         degrees[known] = np.prod([self._degrees(function, cells[known]) for function in self.functions], axis=0)
-        return np.clip(degrees, 0.0, 1.0)
+        return np.clip(degrees, 0.0, 1.0) ** self.power
 
     def _degrees(self, function: Any, cells: np.ndarray) -> np.ndarray:
         degrees = np.asarray(function(cells), dtype=float)
-        return degrees.mean(axis=1) if degrees.ndim == 2 else degrees  # the middle of an interval of degrees
+        return degrees.mean(axis=tuple(range(1, degrees.ndim)))  # the middle, where a degree is an interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,7 @@ class RuleSet:
     default
         (C,) the answer where no rule can fire any more; None = the class prior.
     exact
-        Whether the rules answer as the model does on complete rows; where they do not, the model itself is asked.
+        Whether the rules answer as the model does once none is open; where they do not, the model itself is asked.
     """
 
     rules: Sequence[Rule]

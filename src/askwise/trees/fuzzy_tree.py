@@ -181,7 +181,7 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
         check_amount("min_weight_leaf", self.min_weight_leaf)
         check_amount("min_impurity_decrease", self.min_impurity_decrease)
         check_count("n_subsets", self.n_subsets, 0)
-        if self.t_norm not in T_NORMS:
+        if not isinstance(self.t_norm, str) or self.t_norm not in T_NORMS:
             raise InvalidInput(f't_norm must be "product" or "minimum"; got {self.t_norm!r}.')
 
 

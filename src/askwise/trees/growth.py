@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -31,10 +32,18 @@ def check_amount(owner: str, value: Any, least: float = 0.0) -> None:
         raise InvalidInput(f"{owner} must be a finite number of at least {least:g}; got {value!r}.")
 
 
+def refuse_missing_labels(y: Any) -> None:
+    """Refuse a label that is None, NA or NaN; scikit-learn has its own words for a `y` that holds no labels at all."""
+    missing = np.atleast_1d(pd.isna(np.asarray(y, dtype=object)))
+    if missing.any() and missing.ndim == 1 and y is not None:
+        raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")
+
+
 def training_arrays(
     classifier: Any, X: Any, y: Any, sample_weight: Any, dtype: type
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows (n, D), weight of each row in its class's column (n, C), and the classes (C,); rows of weight 0 left out."""
+    refuse_missing_labels(y)
     X, y = validate_data(classifier, X, y, dtype=dtype)
     check_classification_targets(y)
     classes, codes = np.unique(column_or_1d(y), return_inverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -65,11 +66,21 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, C) the probabilities of the first rule that holds."""
         check_is_fitted(self, "values_")
-        return np.vstack([self.values_, self.default_])[self._first_rule(pd.DataFrame(X))]
+        return np.vstack([self.values_, self.default_])[self._first_rule(self._table(X))]
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) the most probable class."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _table(self, X: Any) -> pd.DataFrame:
+        """Rows with the columns of `fit`."""
+        table, names = pd.DataFrame(X), list(getattr(self, "feature_names_in_", []))
+        if table.shape[1] != self.n_features_in_:
+            raise InvalidInput(f"X must have {self.n_features_in_} columns, as in fit; got {table.shape[1]}.")
+        if isinstance(X, pd.DataFrame) and names and list(X.columns) != names:
+            raise InvalidInput(f"X must have the columns of fit, {names}; got {list(X.columns)}.")
+        return table
 
     def _first_rule(self, table: pd.DataFrame) -> np.ndarray:
         """(n,) the rule that answers for each row; -1 = none."""
@@ -87,18 +98,22 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"rule {number} must be a pair (dict of conditions, outcome); got {rule!r}.")
         if not rule[0]:
             raise InvalidInput(f"rule {number} has no conditions; give its outcome as `default`.")
-        return {_position(number, column, table): _condition(number, c) for column, c in rule[0].items()}
+        conditions = {_position(number, column, table): _condition(number, c) for column, c in rule[0].items()}
+        for j, condition in conditions.items():
+            _check_cells(number, table.iloc[:, j], condition)
+        return conditions
 
     def _outcome(self, owner: str, outcome: Any, rows: np.ndarray, everyone: np.ndarray) -> np.ndarray:
         if outcome is None:
             return np.asarray((rows if len(rows) else everyone).mean(axis=0))
         given = outcome if isinstance(outcome, Mapping) else {outcome: 1.0}
+        numbers = all(isinstance(p, Real) for p in given.values())
         unknown = [label for label in given if label not in self.classes_.tolist()]
         if unknown:
             raise InvalidInput(
                 f"{owner} has the outcome {unknown[0]!r}; the classes of y are {self.classes_.tolist()}."
             )
-        proba = np.array([float(given.get(label, 0.0)) for label in self.classes_.tolist()])
+        proba = np.array([float(given.get(label, 0.0)) if numbers else np.nan for label in self.classes_.tolist()])
         if not np.isclose(proba.sum(), 1.0) or (proba < 0).any():
             raise InvalidInput(f"The probabilities of {owner} must be >= 0 and sum to one; got {outcome!r}.")
         return proba
@@ -121,6 +136,22 @@ def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[A
     if not all(isinstance(bound, int | float) for bound in bounds) or not bounds[0] < bounds[1]:
         raise InvalidInput(f"rule {number}: an interval must be (low, high) with low < high; got {condition!r}.")
     return (float(bounds[0]), float(bounds[1]))
+
+
+def _check_cells(number: int, cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> None:
+    """Refuse an interval of what are no numbers, and a missing cell as a value."""
+    if isinstance(condition, frozenset):
+        if any(pd.isna(value) for value in condition):
+            raise InvalidInput(
+                f"rule {number} asks for a missing cell of {cells.name!r}; a rule can only ask for values."
+            )
+        return
+    try:
+        pd.to_numeric(cells)
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            f"rule {number} gives an interval for {cells.name!r}, which does not hold numbers; give a set of values."
+        ) from None
 
 
 def _holds(cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> np.ndarray:
