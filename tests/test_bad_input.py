@@ -435,3 +435,10 @@ def test_prices_by_number_mean_the_label_of_a_column_that_has_one():
     assert dict(zip(selector.features_, selector.costs_.tolist(), strict=True)) == {"10": 1.0, "0": 9.0, "5": 1.0}
     with pytest.raises(InvalidInput, match="twice"):
         DynamicFeatureSelector(LogisticRegression(), costs={"x0": 5, 0: 2}).fit(X.to_numpy(), y)
+
+
+def test_a_multi_output_model_is_refused_by_name():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = DecisionTreeClassifier().fit(X, np.column_stack([X[:, 0] > 0, X[:, 1] > 0]))
+    with pytest.raises(InvalidInput, match="DecisionTreeClassifier is multi-output"):
+        DynamicFeatureSelector(model).fit(X, X[:, 0] > 0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival
+from askwise.baselines.limits import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
 from askwise.predict import ConditionalPredictor, ImputedPredictor
@@ -71,6 +72,14 @@ class AACO(Rival):
     `acquisition_cost` means the same in any currency.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("n_neighbors", "n_subsets", "max_rows", "width"), Whole(1)),
+        "epochs": Whole(0),
+        "acquisition_cost": Number(0),
+        "weight_decay": Number(0),
+    }
+
     def __init__(
         self,
         estimator: Any = None,
@@ -104,7 +113,8 @@ class AACO(Rival):
         self.weight_decay = weight_decay
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        self._check_parameters()
+        if self.adaptation not in ADAPTATIONS:
+            raise InvalidInput(f"AACO: adaptation must be one of {ADAPTATIONS}; got {self.adaptation!r}.")
         rows = np.sort(rng.permutation(len(values))[: self.max_rows])
         pool = values[rows]
         prepare = self._network if self.estimator is None else self._frozen
@@ -131,16 +141,6 @@ class AACO(Rival):
             predictor = ConditionalPredictor(imputed.estimator_, random_state=seed_from(rng))
             predictor.fit(table, labels, schema=self.schema_)
         return predictor, frozen_losses(imputed, rows)
-
-    def _check_parameters(self) -> None:
-        for name in ("n_neighbors", "n_subsets", "max_rows", "width", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise InvalidInput(f"AACO: {name} must be a whole number of at least 1; got {value!r}.")
-        if not np.isfinite(self.acquisition_cost) or self.acquisition_cost < 0:
-            raise InvalidInput(f"AACO: acquisition_cost must be a number >= 0; got {self.acquisition_cost!r}.")
-        if self.adaptation not in ADAPTATIONS:
-            raise InvalidInput(f"AACO: adaptation must be one of {ADAPTATIONS}; got {self.adaptation!r}.")
 
 
 class Oracle(Policy):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Policy
+from askwise.baselines.limits import Limits, check_limits
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.prices import Prices, as_prices
@@ -34,7 +35,10 @@ class Rival(FeatureAcquirer):
     """
 
     sees_everything = False
-    """Whether the original reads the full row before it selects. Such a method cannot be used at a desk."""
+    """Whether the original reads the full row before it selects. In a session it ranks by what is known so far."""
+
+    limits: ClassVar[Limits] = {}
+    """What the parameters may be, by name."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Rival(FeatureAcquirer):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on complete or incomplete rows (NaN = nobody has it) and their labels."""
+        check_limits(self, self.limits)
         schema = Schema.read(X)
         X = self._table(X, reset=True)
         y = check_labels(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival
+from askwise.baselines.limits import Limits, Whole
 from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
-from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices
@@ -54,6 +54,14 @@ class StaticBest(Rival):
         As in `Rival`.
     """
 
+    limits: ClassVar[Limits] = {
+        "n_folds": Whole(2),
+        "n_candidates": Whole(1),
+        "max_features": Whole(1),
+        "max_rows": Whole(2),
+        "max_models": Whole(1),
+    }
+
     def __init__(
         self,
         *,
@@ -77,10 +85,6 @@ class StaticBest(Rival):
         self.max_models = max_models
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        for name, least in {"n_folds": 2, "n_candidates": 1, "max_features": 1, "max_rows": 2}.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidInput(f"StaticBest: {name} must be a whole number of at least {least}; got {value!r}.")
         cells = DesignMatrix(values, self.schema_)
         rows = rng.permutation(len(values))[: self.max_rows]
         search = SubsetSearch(

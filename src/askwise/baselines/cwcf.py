@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.base import Rival
-from askwise.baselines.masked_network import MaskedRows, check_at_least
+from askwise.baselines.limits import ADAM, RATE, SHARE, Limits, Number, Several, Whole
+from askwise.baselines.masked_network import MaskedRows
 from askwise.baselines.opportunistic import Ring
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
@@ -79,6 +80,15 @@ class CWCF(Rival):
         Stops a row where a classify action has the highest Q: ``acquire(X, stop=stopping_)``.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("hidden", "n_episodes", "episodes_at_once", "memory"), Whole(1)),
+        **dict.fromkeys(("pretrain_updates", "updates_per_round"), Whole(0)),
+        **dict.fromkeys(("cost_weight", "weight_decay"), Number(0)),
+        "target_rate": RATE,
+        "exploration": Several(SHARE, count=2),
+    }
+
     def __init__(
         self,
         *,
@@ -115,7 +125,10 @@ class CWCF(Rival):
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("CWCF", "StaticCMI")
-        self._check_parameters()
+        if self.memory < self.episodes_at_once:
+            raise InvalidInput(
+                f"CWCF: memory must hold the {self.episodes_at_once} episodes played at once; got {self.memory!r}."
+            )
         self.coder_ = CellCoder(values, self.schema_)
         with seeded(seed_from(rng)):
             data = MaskedRows(values, y, self.schema_, self.coder_)
@@ -132,18 +145,6 @@ class CWCF(Rival):
         classify = self.layers_(self.coder_(values, mask))[:, : len(self.classes_)]
         proba = np.maximum(1.0 + classify, LEAST_PROBABILITY)
         return proba / proba.sum(axis=1, keepdims=True)
-
-    def _check_parameters(self) -> None:
-        for name in ("hidden", "n_episodes", "episodes_at_once", "batch_size", "memory"):
-            check_at_least("CWCF", name, getattr(self, name), 1)
-        for name in ("pretrain_updates", "updates_per_round"):
-            check_at_least("CWCF", name, getattr(self, name), 0)
-        if self.memory < self.episodes_at_once:
-            raise InvalidInput(
-                f"CWCF: memory must hold the {self.episodes_at_once} episodes played at once; got {self.memory!r}."
-            )
-        if not self.cost_weight >= 0:
-            raise InvalidInput(f"CWCF: cost_weight must be a number >= 0; got {self.cost_weight!r}.")
 
 
 QValues = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]

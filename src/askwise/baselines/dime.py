@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
+from askwise.baselines.limits import SHARE, Limits
 from askwise.baselines.masked_network import MaskedRows, TwoNetworkRival, rollout, train_with_patience
-from askwise.errors import InvalidInput
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
 
@@ -57,6 +57,8 @@ class DIME(TwoNetworkRival):
        seldom bought are learnt too.
     5. Dropout is sliced from draws made once, and the least rate of Adam is 1e-5 (the original: 1e-6).
     """
+
+    limits: ClassVar[Limits] = {**TwoNetworkRival.limits, "exploration": SHARE, "exploration_decay": SHARE}
 
     def __init__(
         self,
@@ -114,12 +116,6 @@ class DIME(TwoNetworkRival):
             description="learning values",
             progress=self.progress,
         )
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("exploration", "exploration_decay"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidInput(f"DIME: {name} must be in [0, 1]; got {getattr(self, name)!r}.")
 
     def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """The estimated mutual information of each feature with the label, in nats."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Answer, Rival, ScoredPolicy
+from askwise.baselines.limits import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch
@@ -61,6 +62,15 @@ class EDDI(Rival):
         As in `Rival`.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("latent", "code", "samples"), Whole(1)),
+        **dict.fromkeys(("encoder", "decoder"), WIDTHS),
+        "noise": Number(1e-6),
+        "label_weight": Number(0),
+        "steps": Whole(0),
+    }
+
     def __init__(
         self,
         *,
@@ -97,9 +107,6 @@ class EDDI(Rival):
         import_torch("EDDI", "DynamicFeatureSelector")
         if self.reconstruct not in RECONSTRUCTED:
             raise InvalidInput(f"reconstruct must be one of {RECONSTRUCTED}; got {self.reconstruct!r}.")
-        for name, least in (("noise", 1e-6), ("label_weight", 0), ("samples", 1)):
-            if not getattr(self, name) >= least:
-                raise InvalidInput(f"{name} must be a number of {least} or more; got {getattr(self, name)!r}.")
         cells = Cells(values, self.schema_, len(self.classes_))
         self.vae_ = train_partial_vae(cells, values, y, rng, self)
         self.reward_ = InformationReward(self.vae_, self.samples, rng)

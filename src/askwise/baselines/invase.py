@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.errors import InvalidInput
+from askwise.baselines.limits import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -51,6 +51,14 @@ class INVASE(FullRowRival):
         As in `Rival`.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("selector", "predictor"), WIDTHS),
+        **dict.fromkeys(("sparsity", "weight_decay"), Number(0)),
+        "steps": Whole(0),
+        "random_masks": Flag(),
+    }
+
     def __init__(
         self,
         *,
@@ -79,8 +87,6 @@ class INVASE(FullRowRival):
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")
-        if not self.sparsity >= 0:
-            raise InvalidInput(f"sparsity must be a number of 0 or more; got {self.sparsity!r}.")
         self.coder_ = CellCoder(values, self.schema_)
         with seeded(seed_from(rng)):
             self.selector_layers_, self.predictor_layers_ = self._play(values, y, rng)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import entr, expit
@@ -14,6 +14,7 @@ from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import FullRowPolicy, FullRowRival, Rival, ScoredPolicy
+from askwise.baselines.limits import Limits, Whole
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.gaussian import GaussianDataset
 from askwise.datasets.switch import SWITCH, SwitchDataset
@@ -59,6 +60,8 @@ class FullInformation(FullRowRival):
         As in `Rival`.
     """
 
+    limits: ClassVar[Limits] = {"max_models": Whole(1)}
+
     def __init__(
         self,
         classifier: Any = None,
@@ -77,8 +80,10 @@ class FullInformation(FullRowRival):
         classifier = strong_classifier() if self.classifier is None else self.classifier
         cells = DesignMatrix(values, self.schema_)
         models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(values), self.classes_[y])
-        policy = FullRowPolicy(lambda rows: np.ones((len(rows), len(self.features_))), self.prices_)
-        return self._predictor(cells.asking(models)), policy
+        return self._predictor(cells.asking(models)), FullRowPolicy(self._all_alike, self.prices_)
+
+    def _all_alike(self, rows: np.ndarray) -> np.ndarray:
+        return np.ones((len(rows), len(self.features_)))
 
     def acquire(
         self, X: Any, budget: Any = None, stop: Stopping | None = None, available: Any = None, known: Any = None
@@ -132,6 +137,9 @@ class ExactOracle(Rival):
                 f"got {self.classes_.tolist()}."
             )
         self._answer(values[:1], ~np.isnan(values[:1]))  # refuses the columns of another table
+        columns = [column.label for column in self.schema_.columns]
+        if self.schema_.framed and columns != list(self.data.X.columns):
+            raise InvalidInput(f"ExactOracle: X must have its columns in the order of the data set; got {columns}.")
         return self._predictor(self._answer), ScoredPolicy(self._gain, self.prices_)
 
     def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:

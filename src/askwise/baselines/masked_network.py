@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.errors import InvalidInput
+from askwise.baselines.limits import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
@@ -302,6 +302,15 @@ class TwoNetworkRival(Rival):
     patience: int
     holdout: float
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("pretrain_epochs", "epochs", "patience"), Whole(0)),
+        "hidden": WIDTHS,
+        "dropout": DROPOUT,
+        "max_features": Whole(1, optional=True),
+        "holdout": Number(0, 0.5, above=True),
+    }
+
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
         """Train the pretrained `predictor` and the `chooser` on `rows`, and leave what is best on the `judged` ones."""
         raise NotImplementedError
@@ -312,7 +321,6 @@ class TwoNetworkRival(Rival):
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         torch = import_torch(type(self).__name__, "DynamicFeatureSelector with its defaults")
-        self._check_parameters()
         self.coder_ = CellCoder(values, self.schema_)
         rows, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
         with seeded(seed_from(rng)):
@@ -353,18 +361,3 @@ class TwoNetworkRival(Rival):
         """Purchases per training episode: `max_features` of the features that cost something."""
         n_paid = int((self.costs_ > 0).sum())
         return min(n_paid, MOST_FEATURES if self.max_features is None else self.max_features)
-
-    def _check_parameters(self) -> None:
-        whole = {"pretrain_epochs": 0, "epochs": 0, "batch_size": 1, "patience": 0}
-        for name, least in (whole if self.max_features is None else whole | {"max_features": 1}).items():
-            check_at_least(type(self).__name__, name, getattr(self, name), least)
-        if not 0 < self.holdout <= 0.5:
-            raise InvalidInput(f"{type(self).__name__}: holdout must be in (0, 0.5]; got {self.holdout!r}.")
-        if not 0 <= self.dropout < 1:
-            raise InvalidInput(f"{type(self).__name__}: dropout must be in [0, 1); got {self.dropout!r}.")
-
-
-def check_at_least(owner: str, name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"{owner}: {name} must be a whole number of at least {least}; got {value!r}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -12,7 +12,8 @@ from scipy.special import softmax
 from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.masked_network import MaskedRows, check_at_least
+from askwise.baselines.limits import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
+from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
@@ -61,6 +62,16 @@ class Opportunistic(Rival):
         See `Rival`.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("n_samples", "n_episodes", "episodes_at_once", "memory"), Whole(1)),
+        "hidden": Several(Whole(1), fewest=1),
+        "dropout": DROPOUT,
+        "updates_per_step": Whole(0),
+        "gamma": SHARE,
+        "target_rate": RATE,
+    }
+
     def __init__(
         self,
         *,
@@ -95,7 +106,11 @@ class Opportunistic(Rival):
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("Opportunistic", "StaticCMI")
-        self._check_parameters()
+        if self.memory < self.episodes_at_once:
+            raise InvalidInput(
+                f"Opportunistic: memory must hold the {self.episodes_at_once} purchases made side by side; got "
+                f"{self.memory!r}."
+            )
         self.coder_ = CellCoder(values, self.schema_)
         with seeded(seed_from(rng)):
             data = MaskedRows(values, y, self.schema_, self.coder_)
@@ -115,18 +130,6 @@ class Opportunistic(Rival):
         for (weight, bias), shared in zip(bodies, self.dropped_.activations(inputs), strict=True):
             own = np.hstack([np.maximum(own @ weight + bias, 0.0), shared])
         return np.asarray(own @ head[0] + head[1])
-
-    def _check_parameters(self) -> None:
-        for name in ("n_samples", "n_episodes", "episodes_at_once", "memory", "batch_size"):
-            check_at_least("Opportunistic", name, getattr(self, name), 1)
-        check_at_least("Opportunistic", "updates_per_step", self.updates_per_step, 0)
-        if not 0 <= self.dropout < 1:
-            raise InvalidInput(f"Opportunistic: dropout must be in [0, 1); got {self.dropout!r}.")
-        if self.memory < self.episodes_at_once:
-            raise InvalidInput(
-                f"Opportunistic: memory must hold the {self.episodes_at_once} purchases made side by side; got "
-                f"{self.memory!r}."
-            )
 
 
 @dataclass(frozen=True)

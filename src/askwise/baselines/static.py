@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival
+from askwise.baselines.limits import Limits, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
 from askwise.predict.base import SubsetPredictor
@@ -66,6 +67,8 @@ class StaticCMI(Rival):
     just what it has. 3. With prices the information is divided by the price at that point of the ranking.
     """
 
+    limits: ClassVar[Limits] = {"n_bins": Whole(2), "max_models": Whole(1)}
+
     def __init__(
         self,
         *,
@@ -87,8 +90,6 @@ class StaticCMI(Rival):
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.criterion not in CRITERIA:
             raise InvalidInput(f"StaticCMI: criterion must be one of {CRITERIA}; got {self.criterion!r}.")
-        if not isinstance(self.n_bins, int | np.integer) or self.n_bins < 2:
-            raise InvalidInput(f"StaticCMI: n_bins must be a whole number of at least 2; got {self.n_bins!r}.")
         levels = discretised(values, y, self.schema_, int(self.n_bins))
         self.order_ = greedy_order(levels, y, self.prices_, self.criterion)
         classifier = paper_tree() if self.classifier is None else self.classifier

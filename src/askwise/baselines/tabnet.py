@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
+from askwise.baselines.limits import ADAM, Flag, Limits, Number, Whole
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
 from askwise.predict.base import SubsetPredictor
@@ -50,6 +51,16 @@ class TabNet(FullRowRival):
     costs, groups, random_state, progress
         As in `Rival`.
     """
+
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        "width": Whole(1),
+        "n_steps": Whole(1),
+        "gamma": Number(1),
+        "sparsity": Number(0),
+        "epochs": Whole(0),
+        "masked": Flag(),
+    }
 
     def __init__(
         self,

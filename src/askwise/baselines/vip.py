@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -11,8 +11,8 @@ from scipy.special import softmax
 from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.masked_network import MaskedRows, check_at_least, feed_forward, served
-from askwise.errors import InvalidInput
+from askwise.baselines.limits import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
+from askwise.baselines.masked_network import MaskedRows, feed_forward, served
 from askwise.networks import CellCoder, import_torch, minimise, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -58,6 +58,16 @@ class VIP(Rival):
         See `Rival`.
     """
 
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        "hidden": Whole(1),
+        "dropout": DROPOUT,
+        "random_epochs": Whole(0),
+        "biased_epochs": Whole(0),
+        "temperature": Several(POSITIVE, count=2),
+        "weight_decay": Number(0),
+    }
+
     def __init__(
         self,
         *,
@@ -86,7 +96,6 @@ class VIP(Rival):
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")
-        self._check_parameters()
         self.coder_ = CellCoder(values, self.schema_)
         self.prior_ = np.bincount(y, minlength=len(self.classes_)) / len(y)
         with seeded(seed_from(rng)):
@@ -102,14 +111,6 @@ class VIP(Rival):
     def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         logits = self.querier_(state_inputs(self.coder_, self.schema_, values, mask))
         return np.asarray(softmax(np.where(mask, HIDDEN, logits), axis=1))
-
-    def _check_parameters(self) -> None:
-        for name, least in {"hidden": 1, "batch_size": 1, "random_epochs": 0, "biased_epochs": 0}.items():
-            check_at_least("VIP", name, getattr(self, name), least)
-        if not 0 <= self.dropout < 1:
-            raise InvalidInput(f"VIP: dropout must be in [0, 1); got {self.dropout!r}.")
-        if len(self.temperature) != 2 or min(self.temperature) <= 0:
-            raise InvalidInput(f"VIP: temperature must be two numbers above 0; got {self.temperature!r}.")
 
 
 class _Pursuit:

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from askwise.columns import Column
 from askwise.errors import InvalidInput
@@ -51,11 +52,19 @@ def _shares(value: np.ndarray) -> np.ndarray:
     return np.asarray(value, dtype=float) / value.sum()
 
 
+def _codes(column: Column, values: frozenset[Any]) -> Iterator[float]:
+    """Codes of those values that a cell may hold; one that no row of `fit` has may turn up in a later batch."""
+    kinds = {type(known) for known in column.known}
+    for value in values:
+        if value in column.codes or type(value) in kinds:
+            yield float(column.encode(pd.Series([value], dtype=object))[0])
+
+
 def _coded(column: Column | None, condition: Any) -> Interval | OneOf:
     if column is not None and column.is_category:
         if not isinstance(condition, frozenset):
             raise InvalidInput(f"A rule gives an interval for {column.name!r}, whose values are {column.known!r}.")
-        return OneOf(frozenset(float(column.codes[value]) for value in condition if value in column.codes))
+        return OneOf(frozenset(_codes(column, condition)))
     if not isinstance(condition, frozenset):
         return Interval(*condition)
     other = [value for value in condition if not isinstance(value, Real)]

@@ -96,10 +96,12 @@ def final_layer(model: FrozenModel, probe: np.ndarray) -> FinalLayer:
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
+    before: list[tuple[str, Any]] = []
     estimator = unfrozen(estimator)
-    if not isinstance(estimator, Pipeline):
-        return None, estimator
-    return (estimator[:-1] if len(estimator.steps) > 1 else None), unfrozen(estimator.steps[-1][1])
+    while isinstance(estimator, Pipeline):  # one may end in another
+        before += [(f"{len(before) + k}", step) for k, (_, step) in enumerate(estimator.steps[:-1])]
+        estimator = unfrozen(estimator.steps[-1][1])
+    return (Pipeline(before) if before else None), estimator
 
 
 def prepared(model: FrozenModel, steps: Any, values: np.ndarray) -> Any:

@@ -84,8 +84,9 @@ class ModelInputs:
         if self._plain and not column.is_category:
             return _said(column.name, condition, column)
         cells, inputs = self._table_of(int(behind[0]), k)
-        if column.is_category:
-            return _categories(column, cells[condition.membership(inputs) > 0], cells)
+        if column.is_category:  # a rule list may name categories that no row has
+            holding = np.array(condition.bounds) if self._plain else cells[condition.membership(inputs) > 0]
+            return _categories(column, holding, cells)
         back = _brought_back(condition, cells, inputs)
         return _said(self._names[k], condition, None) if back is None else _said(column.name, back, column)
 
@@ -220,7 +221,7 @@ def _number(value: float) -> str:
 def _categories(column: Column, holding: np.ndarray, every: np.ndarray) -> str:
     """The categories that satisfy a condition, or those that do not where they are fewer."""
     others = np.setdiff1d(every, holding)
-    positive = len(holding) <= len(others) or not len(others)
+    positive = 0 < len(holding) <= len(others) or not len(others)
     shown = [str(column.show(code)) for code in (holding if positive else others)]
     if len(shown) > MOST_WORDS:
         shown = [*shown[:MOST_WORDS], f"{len(shown) - MOST_WORDS} others"]

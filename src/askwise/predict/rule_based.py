@@ -126,6 +126,8 @@ class RulePredictor(SubsetPredictor):
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
         """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
         check_is_fitted(self, "rule_sets_")
+        if not isinstance(most, Integral) or most < 0:
+            raise InvalidInput(f"most must be a whole number of at least 0; got {most!r}.")
         values, observed = hide(self.schema_.encode(X), mask)
         inputs, seen = self._inputs(values, observed)
         return [self._explain(inputs[[r]], seen[[r]], most) for r in range(len(values))]

@@ -110,6 +110,10 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
             )
     else:
         estimator = _fitted_clone(estimator, X, y, sample_weight)
+    if isinstance(getattr(estimator, "classes_", None), list) and np.ndim(estimator.classes_[0]):
+        raise InvalidInput(
+            f"estimator must predict one label per row; {type(estimator).__name__} is multi-output (not supported)."
+        )
     if not hasattr(estimator, "predict_proba"):
         raise InvalidInput(
             f"{type(estimator).__name__} gives no probabilities (no predict_proba). Wrap it in "

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput, listed
+from askwise.trees.growth import refuse_missing_labels
 
 
 class RuleListClassifier(ClassifierMixin, BaseEstimator):
@@ -47,9 +50,16 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the classes, and the probabilities of the outcomes that are not given."""
-        table, y = pd.DataFrame(X), np.asarray(y)
+        if not isinstance(self.rules, Sequence):
+            raise InvalidInput(f"rules must be a list of pairs (dict of conditions, outcome); got {self.rules!r}.")
+        refuse_missing_labels(y)
+        table, y = pd.DataFrame(X), column_or_1d(y)
+        if table.columns.has_duplicates:
+            twice = table.columns[table.columns.duplicated()][0]
+            raise InvalidInput(f"X has two columns named {twice!r}; column names must differ.")
         if len(table) != len(y) or not len(y):
             raise InvalidInput(f"X and y must have the same number of rows, at least one; got {len(table)}, {len(y)}.")
+        check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         self.n_features_in_ = table.shape[1]
         if isinstance(X, pd.DataFrame):
@@ -106,6 +116,10 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
     def _outcome(self, owner: str, outcome: Any, rows: np.ndarray, everyone: np.ndarray) -> np.ndarray:
         if outcome is None:
             return np.asarray((rows if len(rows) else everyone).mean(axis=0))
+        if not isinstance(outcome, Mapping | Hashable):
+            raise InvalidInput(
+                f"The outcome of {owner} must be a class, a dict {{class: probability}} or None; got {outcome!r}."
+            )
         given = outcome if isinstance(outcome, Mapping) else {outcome: 1.0}
         numbers = all(isinstance(p, Real) for p in given.values())
         unknown = [label for label in given if label not in self.classes_.tolist()]
@@ -129,11 +143,15 @@ def _position(number: int, column: Any, table: pd.DataFrame) -> int:
 def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[Any]:
     """(low, high), or the values that satisfy it."""
     if not isinstance(condition, tuple):
-        several = isinstance(condition, set | frozenset | list)
-        return frozenset(condition if several else [condition])
+        values = condition if isinstance(condition, set | frozenset | list) else [condition]
+        if not values or any(isinstance(value, Iterable) and not isinstance(value, str) for value in values):
+            raise InvalidInput(
+                f"rule {number}: a condition must be (low, high), a value, or a set or list of some; got {condition!r}."
+            )
+        return frozenset(values)
     low, high = condition if len(condition) == 2 else (np.nan, np.nan)
     bounds = (-np.inf if low is None else low, np.inf if high is None else high)
-    if not all(isinstance(bound, int | float) for bound in bounds) or not bounds[0] < bounds[1]:
+    if not all(isinstance(bound, Real) for bound in bounds) or not bounds[0] < bounds[1]:
         raise InvalidInput(f"rule {number}: an interval must be (low, high) with low < high; got {condition!r}.")
     return (float(bounds[0]), float(bounds[1]))
 
@@ -146,16 +164,23 @@ def _check_cells(number: int, cells: pd.Series, condition: tuple[float, float] |
                 f"rule {number} asks for a missing cell of {cells.name!r}; a rule can only ask for values."
             )
         return
-    try:
-        pd.to_numeric(cells)
-    except (ValueError, TypeError):
+    if not _holds_numbers(cells):
         raise InvalidInput(
             f"rule {number} gives an interval for {cells.name!r}, which does not hold numbers; give a set of values."
-        ) from None
+        )
+
+
+def _holds_numbers(cells: pd.Series) -> bool:
+    """Whether all cells that are there are numbers; text that looks like one is none."""
+    if types.is_numeric_dtype(cells.dtype):
+        return True
+    return all(isinstance(cell, Real) for cell in cells.dropna().astype(object))
 
 
 def _holds(cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> np.ndarray:
     if isinstance(condition, frozenset):
         return cells.isin(list(condition)).to_numpy(dtype=bool)
-    numbers = pd.to_numeric(cells).to_numpy(dtype=float, na_value=np.nan)
+    if not _holds_numbers(cells):
+        raise InvalidInput(f"Column {cells.name!r} must hold numbers, as in fit: a rule gives an interval for it.")
+    numbers = cells.to_numpy(dtype=float, na_value=np.nan)
     return (numbers > condition[0]) & (numbers <= condition[1])

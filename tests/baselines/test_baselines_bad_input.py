@@ -1,0 +1,105 @@
+"""What a rival must refuse in words, and what must not break it."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from askwise.baselines import (
+    AACO,
+    CWCF,
+    DIME,
+    EDDI,
+    GDFS,
+    INVASE,
+    VIP,
+    ExactOracle,
+    FullInformation,
+    Opportunistic,
+    RandomOrder,
+    Rival,
+    StaticBest,
+    StaticCMI,
+    TabNet,
+)
+from askwise.baselines.limits import Flag, Number, Several, Whole
+from askwise.datasets import make_gaussian
+from askwise.errors import InvalidInput
+
+EVERY = [AACO, CWCF, DIME, EDDI, GDFS, INVASE, VIP, FullInformation, Opportunistic, RandomOrder, StaticBest, StaticCMI]
+EVERY += [TabNet]
+BROKEN: list[Any] = [-1, "abc", float("nan"), (0,), [-2.5], {}]
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(50, 10, 60), "city": rng.choice(["Ghent", "Lille"], 60), "same": 7})
+    return X, np.where(X["age"] > 50, "ill", "well")
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_every_number_among_the_parameters_is_checked_before_training(kind: type[Rival]):
+    X, y = table()
+    free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
+    by_word = {"criterion", "adaptation", "reconstruct"}
+    defaults = kind().get_params(deep=False)
+    assert set(defaults) - free - by_word == set(kind.limits)
+    for name, limit in kind.limits.items():
+        assert limit.allows(defaults[name])
+        for value in BROKEN:
+            with pytest.raises(InvalidInput, match=rf"{kind.__name__}: {name} must be .*; got"):
+                kind(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words", "allowed", "refused"),
+    [
+        (Whole(1), "a whole number of at least 1", [1, np.int64(5)], [0, 1.0, True, None, "1"]),
+        (Whole(2, optional=True), "a whole number of at least 2 or None", [2, None], [1]),
+        (Number(0), "a number >= 0", [0, 0.5, np.float32(3)], [-0.1, np.inf, np.nan, True, None, "1"]),
+        (Number(0, above=True), "a number > 0", [1e-9], [0]),
+        (Number(0, 1, below=True), "a number in [0, 1)", [0, 0.99], [1, 1.5]),
+        (Number(0, 0.5, above=True), "a number in (0, 0.5]", [0.5], [0, 0.6]),
+        (Several(Whole(1)), "a list or tuple of at least 0 entries, each a whole", [(), [3, 4]], [3, (0,), "ab", None]),
+        (Several(Whole(1), fewest=1), "of at least 1 entries", [(3,)], [()]),
+        (Several(Number(0), count=2), "of 2 entries, each a number >= 0", [(0.1, 1)], [(0.1,), (0.1, 1, 1), 0.1]),
+        (Flag(), "True or False", [True, np.False_], [1, "yes", None]),
+    ],
+)
+def test_limits(limit, words, allowed, refused):
+    assert words in str(limit)
+    assert all(limit.allows(value) for value in allowed)
+    assert not any(limit.allows(value) for value in refused)
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        StaticCMI(random_state=0),
+        StaticBest(classifier=LogisticRegression(), n_folds=2, n_candidates=2, max_features=2, random_state=0),
+        FullInformation(LogisticRegression(), random_state=0),
+        AACO(epochs=2, width=4, n_subsets=5, random_state=0),
+        AACO(LogisticRegression(), n_subsets=5, random_state=0),
+        RandomOrder(epochs=2, width=4, n_subsets=5, random_state=0),
+    ],
+    ids=lambda rival: type(rival).__name__,
+)
+def test_a_fitted_rival_can_be_pickled(rival):
+    X, y = table()
+    X = X[["age", "same"]]
+    rival.fit(X, y)
+    again = pickle.loads(pickle.dumps(rival))
+    run, other = rival.acquire(X, budget=1), again.acquire(X, budget=1)
+    assert_array_equal(other.order, run.order)
+    assert_array_equal(other.proba, run.proba)
+
+
+def test_the_exact_oracle_refuses_columns_in_another_order():
+    """Its gains stand in the order of the data set, and would be read as those of other columns."""
+    data = make_gaussian(60, 3, random_state=0)
+    with pytest.raises(InvalidInput, match="columns in the order of the data set"):
+        ExactOracle(data).fit(data.X[data.X.columns[::-1]], data.y)
