@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -17,14 +18,25 @@ import typer
 
 from askwise.dialogue import Dialogue
 from askwise.errors import InvalidInput
-from askwise.terminal import failures, make_console, print_curves, print_json, print_rows, print_story, progress
+from askwise.terminal import (
+    failures,
+    make_console,
+    print_curves,
+    print_json,
+    print_rows,
+    print_rules,
+    print_story,
+    progress,
+)
 
 if TYPE_CHECKING:
+    from askwise.bench.run import Progress
     from askwise.demonstration import Comparison
     from askwise.selector import DynamicFeatureSelector
     from askwise.standin import StandIn
 
 DEMO_STEPS = 11
+RULES_SHOWN = 3
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -41,10 +53,39 @@ class Model(StrEnum):
     xgboost = "xgboost"
 
 
+class Adaptation(StrEnum):
+    """The ways to predict from incomplete rows that are quick enough for a demonstration."""
+
+    auto = "auto"
+    conditional = "conditional"
+    mean = "mean"
+    rules = "rules"
+
+
+RULE_MODELS = (Model.tree, Model.subset_tree, Model.fuzzy_tree)
+"""Small enough for their rules to be read."""
+
+
+class Profile(StrEnum):
+    """How much `askwise bench` runs."""
+
+    quick = "quick"
+    paper = "paper"
+
+
 Data = Annotated[
     str | None, typer.Option(metavar="NAME", help="A data set by name, wine if none is given; a wrong name lists them.")
 ]
 Kind = Annotated[Model, typer.Option("--model", help="The stand-in for your validated model.")]
+Adapt = Annotated[
+    Adaptation,
+    typer.Option(
+        "--adaptation",
+        help="How to predict from what is known so far: the model averaged over similar training rows (conditional), "
+        "on typical values (mean), or its rules, which are then shown (rules: tree, subset-tree, fuzzy-tree, forest). "
+        "auto is rules for the three trees and conditional for the others.",
+    ),
+]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Your own table, instead of --data.")]
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of --csv that holds the class.")]
 Drop = Annotated[
@@ -55,6 +96,16 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, th
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
 MaybePage = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Suites = Annotated[
+    list[str], typer.Argument(metavar="SUITE...", help="Suites by name, or all; a wrong name lists them.")
+]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1, instead of the profile's number.")]
+Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods, instead of all; a wrong name lists them.")]
+Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets, instead of the profile's.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Cells that run side by side.")]
+Profiles = Annotated[Profile, typer.Option(help="quick: wine, one seed; paper: five tables, five seeds.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
 Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.")]
 
 
@@ -80,6 +131,7 @@ def version_option(version: Version = False) -> None:
 def demo(
     data: Data = None,
     model: Kind = Model.mlp,
+    adaptation: Adapt = Adaptation.auto,
     csv: Csv = None,
     target: Target = None,
     drop: Drop = None,
@@ -96,20 +148,21 @@ def demo(
 
         check_report_path(page)
         with progress(DEMO_STEPS) as say:
-            rows, selector = _prepare(data, model, csv, target, drop or [], seed, say)
+            rows, selector = _prepare(data, model, adaptation, csv, target, drop or [], seed, say)
             comparison = compare(selector, rows, _budgets(selector, budget), seed, say)
             story = tell_story(selector, rows, comparison.trajectory)
             say("drawing the report")
-            about = [*_about(rows, seed), ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}")]
+            about = [*_about(rows, selector, seed), ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}")]
             write_report(page, Report(f"{rows.dataset.name}, {model.value}", about, story, comparison))
         if as_json:
-            print_json({**_facts(rows, comparison), "story": vars(story), "report": str(page)})
+            print_json({**_facts(rows, selector, comparison), "story": vars(story), "report": str(page)})
             return
         console = make_console()
         print_rows(console, rows)
         print_curves(console, comparison)
         console.print(f"\n{story.title}, true label {story.truth}", style="bold")
         print_story(console, story)
+        print_rules(console, story.trace[-1], RULES_SHOWN)
         console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
 
 
@@ -117,6 +170,7 @@ def demo(
 def ask(
     data: Data = None,
     model: Kind = Model.mlp,
+    adaptation: Adapt = Adaptation.auto,
     csv: Csv = None,
     target: Target = None,
     drop: Drop = None,
@@ -134,7 +188,7 @@ def ask(
         if page is not None:
             check_report_path(page)
         with progress(2) as say:
-            rows, selector = _prepare(data, model, csv, target, drop or [], seed, say)
+            rows, selector = _prepare(data, model, adaptation, csv, target, drop or [], seed, say)
         console = make_console(stderr=as_json)
         print_rows(console, rows)
         session = selector.start(budget=budget)
@@ -142,15 +196,77 @@ def ask(
         story = Story("A case typed in", session.report()["trace"])
         print_story(console, story)
         if page is not None:
-            write_report(page, Report(f"{rows.dataset.name}, {model.value}", _about(rows, seed), story))
+            write_report(page, Report(f"{rows.dataset.name}, {model.value}", _about(rows, selector, seed), story))
             console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
         if as_json:
             print_json(session.report())
 
 
+@app.command()
+def bench(
+    suites: Suites,
+    seeds: Seeds = None,
+    methods: Methods = None,
+    data: Tables = None,
+    out: Out = Path("askwise-bench"),
+    jobs: Jobs = 1,
+    profile: Profiles = Profile.quick,
+) -> None:
+    """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped."""
+    with failures():
+        from askwise.bench.run import run
+
+        console = make_console(stderr=True)
+        started = time.monotonic()
+        failed = 0
+        steps = run(
+            suites,
+            out,
+            profile=profile.value,
+            seeds=seeds,
+            methods=_names(methods),
+            data=_names(data),
+            jobs=jobs,
+        )
+        for n_run, step in enumerate(steps, start=1):
+            failed += bool(step.errors)
+            console.print(_grid_line(step, n_run, time.monotonic() - started), soft_wrap=True)
+        typer.echo(out / "rows.csv")
+        if failed:
+            console.print(
+                f"{failed} cells failed; their tracebacks are in {out / 'cells'}. Run again to try them again."
+            )
+            raise typer.Exit(1)
+
+
+@app.command()
+def report(folder: Folder) -> None:
+    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
+    with failures():
+        from askwise.bench.page import write_page
+
+        for path in write_page(folder):
+            typer.echo(path)
+
+
+def _names(listed: str | None) -> list[str] | None:
+    """Names given with commas."""
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
+    """One finished cell, and how long the others will take at this pace."""
+    cell = step.cell
+    left = (step.total - step.done) * seconds / n_run
+    said = f"{step.done}/{step.total}  {cell.data}, {cell.method}, {cell.prices} prices, seed {cell.seed}"
+    trouble = f": {', '.join(step.errors)} failed" if step.errors else ""
+    return f"{said}{trouble}  ({left / 60:.0f} min left)" if step.done < step.total else f"{said}{trouble}"
+
+
 def _prepare(
     data: str | None,
     model: Model,
+    adaptation: Adaptation,
     csv: Path | None,
     target: str | None,
     drop: list[str],
@@ -177,8 +293,14 @@ def _prepare(
         make_console(stderr=True).print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
     rows = train_stand_in(dataset, model.value, seed)
     say("wrapping it")
+    by_rules = adaptation is Adaptation.auto and model in RULE_MODELS
     selector = DynamicFeatureSelector(
-        rows.estimator, costs=dataset.prices, groups=dataset.groups, random_state=seed, progress=False
+        rows.estimator,
+        costs=dataset.prices,
+        groups=dataset.groups,
+        adaptation="rules" if by_rules else adaptation.value,
+        random_state=seed,
+        progress=False,
     )
     return rows, selector.fit(rows.X_train, rows.y_train)
 
@@ -193,21 +315,24 @@ def _check_budget(budget: float | None) -> None:
         raise InvalidInput(f"--budget must be a finite number >= 0; got {budget}. Leave it out for no limit.")
 
 
-def _about(rows: StandIn, seed: int) -> list[tuple[str, str]]:
+def _about(rows: StandIn, selector: DynamicFeatureSelector, seed: int) -> list[tuple[str, str]]:
     prices = "as published with the data" if rows.dataset.prices is not None else "1 for each feature"
+    adapted = [] if selector.adaptation == "auto" else [("adaptation", str(selector.adaptation))]
     return [
         ("data", " ".join(rows.dataset.description.split())),
         ("rows", rows.split),
         ("model", f"{rows.model}, a stand-in for a validated model: {rows.estimator[-1]}"),
+        *adapted,
         ("prices", prices),
         ("seed", str(seed)),
     ]
 
 
-def _facts(rows: StandIn, comparison: Comparison) -> dict[str, Any]:
+def _facts(rows: StandIn, selector: DynamicFeatureSelector, comparison: Comparison) -> dict[str, Any]:
     return {
         "data": rows.dataset.name,
         "model": rows.model,
+        "adaptation": selector.adaptation,
         "split": rows.split,
         "full_accuracy": comparison.full,
         "curves": comparison.curves.to_dict("records"),

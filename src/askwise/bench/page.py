@@ -1,0 +1,176 @@
+"""One self-contained HTML page and a Markdown file with all that a folder of results can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from askwise.bench.cells import read, write_whole
+from askwise.bench.claims import Verdict, verdicts
+from askwise.bench.figures import Picture, pictures
+from askwise.bench.run import results
+from askwise.bench.suites import SUITES
+from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows, tables
+from askwise.errors import InvalidInput
+
+HOW_JUDGED = (
+    "A claim is put as paired differences that must be above 0; the number shows them, weakest first, with their 95 % "
+    "t intervals over the seeds. It holds where all of these lie above 0. It does not hold where one lies below 0, at "
+    "a level divided by how many were compared. Otherwise, and with fewer than three seeds, it is undecided. The seeds "
+    "are random splits of the same tables, and no allowance is made for the number of claims: one verdict in twenty "
+    "may be chance. The last column says whether the figures that the paper prints agree with its sentence."
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What both files say."""
+
+    title: str
+    about: list[tuple[str, str]]
+    verdicts: list[Verdict]
+    tables: list[Table]
+    pictures: list[Picture]
+    missing: list[str]
+    failures: list[str]
+
+
+def write_page(folder: Path) -> tuple[Path, Path]:
+    """Write ``report.html`` and ``report.md`` from ``rows.csv``, with whatever suites it has rows of.
+
+    Parameters
+    ----------
+    folder
+        Where a benchmark was run into.
+
+    Returns
+    -------
+    the two files
+    """
+    folder = Path(folder)
+    page = make_page(folder)
+    html, markdown = folder / "report.html", folder / "report.md"
+    write_whole(html, _template().render(page=page, how_judged=HOW_JUDGED))
+    write_whole(markdown, to_markdown(page))
+    return html, markdown
+
+
+def make_page(folder: Path) -> Page:
+    """Everything that can be said of a folder."""
+    rows = read_rows(folder)
+    timings = _read_timings(folder)
+    return Page(
+        "Every table and figure, measured",
+        _about(folder, rows, timings),
+        verdicts(rows),
+        [*tables(rows), _fitting_times(timings)],
+        pictures(rows),
+        _missing(timings),
+        _failures(folder),
+    )
+
+
+def _read_timings(folder: Path) -> pd.DataFrame:
+    path = folder / "timings.csv"
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}. Give the folder that a benchmark was run into.") from None
+
+
+def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tuple[str, str]]:
+    manifest = read(folder / "manifest.json") or {}
+    limits, versions = manifest.get("limits", {}), manifest.get("versions", {})
+    n_seeds = rows.groupby(["data", "prices"])["seed"].nunique()
+    seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
+    return [
+        ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
+        ("methods", ", ".join(sorted(rows["method"].unique()))),
+        ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and, where random, of prices"),
+        ("suites", ", ".join(sorted(timings["study"].unique()))),
+        ("profile", str(manifest.get("profile", "unknown"))),
+        ("rows at most", ", ".join(f"{most:,} for {name}" for name, most in limits.items()) or "unknown"),
+        ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[CELL].drop_duplicates()):,} fits"),
+        ("made with", ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown"),
+        ("askwise", f"version {manifest.get('askwise', 'unknown')}"),
+    ]
+
+
+def _fitting_times(timings: pd.DataFrame) -> Table:
+    """Mean seconds of a fit, by method and data; a fit that several suites share counts once."""
+    fits = timings[timings["fit_seconds"] > 0].groupby(CELL)["fit_seconds"].max()
+    means = fits.groupby(["method", "data"]).mean().unstack("data")
+    names = ordered_data(means.columns)
+    ordered = means.assign(total=means.sum(axis=1)).sort_values("total")
+    body = [
+        (Entry(method_name(str(method))), *(Entry("-" if pd.isna(row[name]) else f"{row[name]:.1f}") for name in names))
+        for method, row in ordered.iterrows()
+    ]
+    note = "Mean seconds on one core, over seeds and prices, fitting included and measuring not."
+    return Table("Time to fit", "beyond the paper", note, ("method", *map(data_name, names)), tuple(body))
+
+
+def _missing(timings: pd.DataFrame) -> list[str]:
+    ran = set(timings["study"])
+    return [f"{suite.title} ({suite.paper}): suite {name}" for name, suite in SUITES.items() if name not in ran]
+
+
+def _failures(folder: Path) -> list[str]:
+    """What could not be measured, with the last line of why."""
+    return [
+        f"{d['study']}: {d['method']} on {d['data']}, {d['prices']} prices, seed {d['seed']}: "
+        f"{d['error'].strip().splitlines()[-1]}"
+        for d in results(folder)
+        if d["error"]
+    ]
+
+
+def to_markdown(page: Page) -> str:
+    """The page without its pictures."""
+    parts = [f"# {page.title}", "Written by `askwise bench`; the figures are in report.html."]
+    parts += ["## The paper's claims", HOW_JUDGED, _verdicts_in_markdown(page.verdicts)]
+    for table in page.tables:
+        parts += [f"## {table.title} ({table.label})", table.note, _table_in_markdown(table)]
+    if page.missing or page.failures:
+        parts += ["## Not here", "\n".join(f"- not run: {line}" for line in page.missing)]
+        parts += ["\n".join(f"- failed: {line}" for line in page.failures)]
+    parts += ["## How this was made", "\n".join(f"- **{what}**: {text}" for what, text in page.about)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _verdicts_in_markdown(found: Sequence[Verdict]) -> str:
+    head = ("claim", "where", "verdict", "number behind it", "by the paper's figures")
+    return _grid(head, [(v.claim, v.where, f"**{v.verdict}**", v.number, v.printed or "-") for v in found])
+
+
+def _table_in_markdown(table: Table) -> str:
+    return _grid(table.head, [[_entry_in_markdown(entry) for entry in line] for line in table.body])
+
+
+def _entry_in_markdown(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text
+    spread = f" ({entry.spread})" if entry.spread else ""
+    return f"{text}{spread}{f' [{entry.paper}]' if entry.paper else ''}"
+
+
+def _grid(head: Sequence[str], body: Sequence[Sequence[Any]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("askwise"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("bench.html")

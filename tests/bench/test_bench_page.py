@@ -1,0 +1,228 @@
+"""The page of a real run: what it says is in the rows, and what is not there is said."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from askwise.bench.cells import Cell, write
+from askwise.bench.figures import (
+    MOST_POINTS,
+    SHOWN,
+    bernoulli_picture,
+    decompositions,
+    method_colours,
+    pictures,
+    points,
+    study_pictures,
+)
+from askwise.bench.methods import METHODS
+from askwise.bench.page import make_page, to_markdown, write_page
+from askwise.bench.run import COLUMNS, collect, run
+from askwise.bench.tables import read_rows
+from askwise.errors import InvalidInput
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished run of the one method that is fitted in no time."""
+    out = tmp_path_factory.mktemp("bench")
+    assert not [p.errors for p in run(["uniform", "variable"], out, seeds=2, methods=["static-cmi"]) if p.errors]
+    return out
+
+
+@pytest.fixture(scope="module")
+def files(folder):
+    return write_page(folder)
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    return make_page(folder)
+
+
+class Reader(HTMLParser):
+    """Ids, addresses and tags that were opened and not closed."""
+
+    VOID = ("meta", "br", "link")
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.addresses, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.addresses += [given[name] for name in ("href", "src", "xlink:href") if name in given]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_one_file_of_sound_html(files):
+    page = Reader(files[0].read_text(encoding="utf-8"))
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert all(address.startswith("#") for address in page.addresses)
+    assert {address[1:] for address in page.addresses} <= set(page.ids)
+
+
+def test_numbers_are_those_of_the_rows(folder, files):
+    rows = pd.read_csv(folder / "rows.csv")
+    for prices in ("uniform", "variable"):
+        accuracy = rows[(rows["metric"] == "accuracy") & (rows["prices"] == prices)]
+        by_seed = 100 * accuracy.groupby("seed")["value"].mean()
+        for file in files:
+            text = file.read_text(encoding="utf-8")
+            assert f"{by_seed.mean():.2f}" in text
+            assert f"/ {by_seed.std():.2f}" in text
+
+
+def test_what_is_missing_is_said(files):
+    text = files[1].read_text(encoding="utf-8")
+    assert "not run: One feature says which others matter (beyond): suite switch" in text
+    assert "not measured" in text
+    assert "| Static CMI |" in text
+
+
+def test_the_same_rows_give_the_same_bytes(files, page):
+    html, markdown = (file.read_text(encoding="utf-8") for file in files)
+    assert all(picture.svg in html for picture in page.pictures)
+    assert to_markdown(page) == markdown
+
+
+def test_failures_are_said(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("askwise.bench.page.pictures", lambda rows: [])  # they take long and are not looked at
+    out = shutil.copytree(folder, tmp_path / "copy")
+    write(Cell("wine", "vip", "uniform", 0), "uniform", out, [], 0.0, error="Traceback\nValueError: <too & bad>\n")
+    collect(out)
+    html, markdown = (file.read_text(encoding="utf-8") for file in write_page(out))
+    line = "failed: uniform: vip on wine, uniform prices, seed 0: ValueError: "
+    assert f"{line}<too & bad>" in markdown
+    assert f"{line}&lt;too &amp; bad&gt;" in html
+
+
+def test_how_it_was_made(folder, page):
+    about = dict(page.about)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert about["profile"] == manifest["profile"]
+    assert manifest["versions"]["numpy"] in about["made with"]
+    assert about["seeds"].startswith("2;")
+    assert about["suites"] == "uniform, variable"
+
+
+def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("askwise.bench.page.pictures", lambda rows: [])
+    out = shutil.copytree(folder, tmp_path / "copy")
+    timings = pd.read_csv(out / "timings.csv").assign(fit_seconds=[1.0, 2.0, 3.0, 4.0])
+    pd.concat([timings, timings.assign(study="another")]).to_csv(out / "timings.csv", index=False)
+    times = make_page(out).tables[-1]
+    assert times.title == "Time to fit"
+    assert times.body[0][1].text == "2.5"
+
+
+def test_markdown_tables_have_equal_lines(page):
+    for block in to_markdown(page).split("\n\n"):
+        lines = block.strip().splitlines()
+        if lines and lines[0].startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="folder that a benchmark was run into"):
+        write_page(tmp_path)
+
+
+def test_curves_are_drawn_through_the_means(folder, page):
+    found = {picture.name: picture for picture in page.pictures}
+    drawn = ("accuracy", "ece", "difference", "entropy")
+    assert set(found) == {"bernoulli", *(f"{what}-{prices}" for what in drawn for prices in ("uniform", "variable"))}
+    rows = read_rows(folder)
+    curve = re.search(r'id="accuracy-uniform-static-cmi">\s*<path d="([^"]+)"', found["accuracy-uniform"].svg)
+    assert curve is not None
+    heights = np.array([float(y) for y in re.findall(r"[ML] [-\d.]+ ([-\d.]+)", curve[1])])
+    chosen = rows[(rows["metric"] == "accuracy") & (rows["prices"] == "uniform")]
+    means = chosen.groupby("budget")["value"].mean().to_numpy()
+    assert len(heights) == len(means) == 10
+    assert np.corrcoef(heights, means)[0, 1] == pytest.approx(-1, abs=1e-6)  # the page counts from the top
+
+
+def test_random_choices_are_dotted(page):
+    (picture,) = [p for p in page.pictures if p.name == "entropy-variable"]
+    assert 'id="entropy-variable-static-cmi-random"' in picture.svg
+    assert "stroke-dasharray" in picture.svg
+
+
+def test_colours_do_not_depend_on_who_else_ran():
+    alone = method_colours(pd.DataFrame({"method": ["vip"]}))
+    together = method_colours(pd.DataFrame({"method": list(METHODS)}))
+    assert alone["vip"] == together["vip"]
+    assert list(together) == list(SHOWN)
+    others = method_colours(pd.DataFrame({"method": ["eddi", "gdfs", "vip"]}))
+    assert len(set(others.values())) == 3
+
+
+def test_bernoulli_members_as_the_appendix_has_them():
+    grid = (np.arange(2000) + 0.5) / 2000
+    uniform, atoms = (panel.lines for panel in decompositions({"u": grid, "a": np.array([0.0, 1.0])}))
+    for lines, expected in ((uniform, np.log(2) - 0.5), (atoms, np.log(2))):
+        total, disagreement, distance = (lines.T[name].to_numpy() for name in ("e", "EU", "KL(mean || q)"))
+        assert disagreement == pytest.approx(expected, abs=1e-4)
+        assert total == pytest.approx(disagreement + distance)
+        assert distance[49] == pytest.approx(0, abs=1e-12)  # phi = 0.5, where the members' mean is
+    assert "KL(mean || q)" in bernoulli_picture().svg
+
+
+def study_lines(n):
+    rng = np.random.default_rng(0)
+    for method in ("greedy-cart", "vip"):
+        cell = ("wine", method, "uniform", 0)
+        for percent in range(0, 100, 10):
+            for budget, height in ((1.3, 0.5), (6.5, 0.8)):
+                name = f"selective[total]/kept_accuracy_{percent}"
+                yield (*cell, budget, name, height + percent / 1000)
+        for k in range(n):
+            for name in ("bias/kl_full", "bias/kl_ref", "reparam/error_imputed", "reparam/error_adapted"):
+                yield (*cell, 3.0, f"{name}[subset={k}]", rng.random())
+            for name in ("scatter/aleatoric", "scatter/epistemic"):
+                yield (*cell, 3.0, f"{name}[case={k}]", rng.random())
+
+
+def test_studies_are_drawn_where_they_are_there():
+    rows = pd.DataFrame(study_lines(7), columns=list(COLUMNS)).astype({"metric": "category"})
+    found = {picture.name: picture for picture in study_pictures(rows)}
+    assert set(found) == {"rejection", "bias", "scatter", "reparam"}
+    assert found["scatter"].svg.count("<use") - found["scatter"].svg.count("ytick") >= 14
+    assert [picture.name for picture in pictures(rows)][-1] == "bernoulli"
+    pairs = points(rows, "bias/kl_full", "bias/kl_ref")
+    assert len(pairs) == 14
+    chosen = rows[(rows["method"] == "vip") & (rows["metric"] == "bias/kl_ref[subset=4]")]["value"]
+    assert pairs.loc[("wine", "vip", "uniform", 0, 3.0, "4"), "y"] == chosen.item()
+
+
+def test_rejection_is_drawn_at_the_highest_budget():
+    rows = pd.DataFrame(study_lines(3), columns=list(COLUMNS)).astype({"metric": "category"})
+    (picture,) = [picture for picture in study_pictures(rows) if picture.name == "rejection"]
+    labels = [float(text) for text in re.findall(r">([\d.]+)%</text>", picture.svg)]
+    assert labels
+    assert min(labels) >= 79
+
+
+def test_few_points_are_drawn_of_very_many():
+    rows = pd.DataFrame(study_lines(3 * MOST_POINTS), columns=list(COLUMNS)).astype({"metric": "category"})
+    (picture,) = [picture for picture in study_pictures(rows) if picture.name == "bias"]
+    points_of_vip = re.search(r'id="bias-vip">(.*?)</g>\s*<g id', picture.svg, re.DOTALL)
+    assert points_of_vip is not None
+    assert points_of_vip[1].count("<use") == MOST_POINTS
