@@ -38,11 +38,14 @@ def test_snippets(capsys):
     assert "accuracy" in printed
 
 
-@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("askwise")])
-def test_commands(command, tmp_path):
-    done = run([sys.executable, "-m", "askwise.cli", *shlex.split(command)[1:]], tmp_path, typed="q\n")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+@pytest.mark.parametrize("block", [block for kind, block in BLOCKS if kind == "bash" and "\naskwise" in "\n" + block])
+def test_commands(block, tmp_path):
+    """The commands of one block, one after the other in one folder."""
+    for line in block.splitlines():
+        if line.startswith("askwise"):
+            done = run([sys.executable, "-m", "askwise.cli", *shlex.split(line)[1:]], tmp_path, typed="q\n")
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.strip()
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("make")])
