@@ -218,24 +218,23 @@ def bench(
 
         console = make_console(stderr=True)
         started = time.monotonic()
-        failed = 0
+        failed: list[Progress] = []
         steps = run(
             suites,
             out,
             profile=profile.value,
             seeds=seeds,
-            methods=_names(methods),
-            data=_names(data),
+            methods=_names("--methods", methods),
+            data=_names("--data", data),
             jobs=jobs,
         )
         for n_run, step in enumerate(steps, start=1):
-            failed += bool(step.errors)
+            failed += [step] if step.errors else []
             console.print(_grid_line(step, n_run, time.monotonic() - started), soft_wrap=True)
         typer.echo(out / "rows.csv")
         if failed:
-            console.print(
-                f"{failed} cells failed; their tracebacks are in {out / 'cells'}. Run again to try them again."
-            )
+            said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
+            console.print(f"{said} Run again to try what failed again.", soft_wrap=True)
             raise typer.Exit(1)
 
 
@@ -249,9 +248,14 @@ def report(folder: Folder) -> None:
             typer.echo(path)
 
 
-def _names(listed: str | None) -> list[str] | None:
+def _names(option: str, listed: str | None) -> list[str] | None:
     """Names given with commas."""
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+    if listed is None:
+        return None
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput(f"{option} names nothing; got {listed!r}. Give names with commas, or leave it out.")
+    return names
 
 
 def _grid_line(step: Progress, n_run: int, seconds: float) -> str:

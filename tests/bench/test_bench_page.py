@@ -10,19 +10,18 @@ import pandas as pd
 import pytest
 
 from askwise.bench.cells import Cell, write
-from askwise.bench.figures import (
+from askwise.bench.figures import SHOWN, method_colours
+from askwise.bench.methods import METHODS
+from askwise.bench.page import make_page, to_markdown, write_page
+from askwise.bench.run import COLUMNS, collect, run
+from askwise.bench.study_figures import (
     MOST_POINTS,
-    SHOWN,
     bernoulli_picture,
     decompositions,
-    method_colours,
     pictures,
     points,
     study_pictures,
 )
-from askwise.bench.methods import METHODS
-from askwise.bench.page import make_page, to_markdown, write_page
-from askwise.bench.run import COLUMNS, collect, run
 from askwise.bench.tables import read_rows
 from askwise.errors import InvalidInput
 

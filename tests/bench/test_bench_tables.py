@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from askwise.bench import published
+from askwise.bench.claim_list import CLAIMS, verdicts
 from askwise.bench.claims import (
-    CLAIMS,
     FAILS,
     HOLDS,
     NOT_MEASURED,
@@ -20,10 +20,10 @@ from askwise.bench.claims import (
     better,
     in_print,
     judged,
-    verdicts,
 )
 from askwise.bench.methods import METHODS
 from askwise.bench.run import COLUMNS
+from askwise.bench.study_tables import parameters, study_tables, tables
 from askwise.bench.subset_studies import compare_gaps
 from askwise.bench.summary import describe
 from askwise.bench.tables import (
@@ -32,11 +32,8 @@ from askwise.bench.tables import (
     mean_ranks,
     method_name,
     over_budgets_and_seeds,
-    parameters,
     pooled_calibration_error,
     read_rows,
-    study_tables,
-    tables,
 )
 from askwise.bench.tasks import Limits, make_task
 from askwise.errors import InvalidInput

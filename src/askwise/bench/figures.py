@@ -1,8 +1,7 @@
-"""The paper's figures as inline SVG, drawn from rows; and the Bernoulli ensembles of Appendix A, which need none."""
+"""Lines over the budget as inline SVG, drawn from rows: accuracy, calibration, entropy."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,27 +15,14 @@ from matplotlib.ticker import MaxNLocator
 
 from askwise.bench import published
 from askwise.bench.methods import METHODS
-from askwise.bench.tables import (
-    CELL,
-    MEASURES,
-    PRICES,
-    curves,
-    data_name,
-    method_name,
-    ordered_data,
-    pooled_calibration_error,
-)
-from askwise.bench.uncertainty_studies import REJECTED
+from askwise.bench.tables import PRICES, curves, data_name, method_name, ordered_data, pooled_calibration_error
 from askwise.report import COLOURS, svg
-from askwise.uncertainty import epistemic_divergence, kl_divergence, mutual_information
 
 SHOWN = (*published.IN_FIGURES, "askwise", "static-best", "static-cmi", "random-mlp")
 """Methods that the figures show first; ten colours are as many as can be told apart."""
 
 BUDGET = {"uniform": "features bought", "variable": "budget, % of all prices", "published": "budget, % of all prices"}
 PERCENT_PER_LEVEL = 5
-N_MEMBERS = 2000
-MOST_POINTS = 150
 
 
 @dataclass(frozen=True)
@@ -72,61 +58,6 @@ class Panels:
     one_scale: bool = False
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """Points by method (or by another key): (n, 2) each."""
-
-    title: str
-    points: Mapping[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Clouds:
-    """Panels of points; `diagonal` draws the line of equal coordinates."""
-
-    clouds: Sequence[Cloud]
-    x: str
-    y: str
-    colours: Mapping[str, str]
-    diagonal: bool = False
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of a scatter: the metric up to its number, and what is written beside it."""
-
-    metric: str
-    title: str
-
-
-SCATTERS = (
-    (
-        "bias",
-        "Divergence from the model of the subset and from the model with everything",
-        "Appendix E",
-        "A point is a random subset of one seed; below the line the prediction is nearer to the model of the subset.",
-        Axis("bias/kl_full", "KL to the model with everything"),
-        Axis("bias/kl_ref", "KL to the model of the subset"),
-    ),
-    (
-        "risk-gap",
-        "Risk gap and ensemble variance",
-        "Appendix F",
-        "A point is a random subset of one seed.",
-        Axis("risk_gap/variance", "mean ensemble variance"),
-        Axis("risk_gap[error]/delta", "risk gap in test error"),
-    ),
-    (
-        "scatter",
-        "Aleatoric and epistemic uncertainty",
-        "Appendix F",
-        "A point is a test row at 30 % or 70 % of the price of everything, in nats.",
-        Axis("scatter/aleatoric", "aleatoric"),
-        Axis("scatter/epistemic", "epistemic"),
-    ),
-)
-
-
 def method_colours(rows: pd.DataFrame) -> dict[str, str]:
     """The methods that are drawn, in the order of the legend, with colours that are the same in every figure."""
     found = set(rows["method"])
@@ -135,11 +66,6 @@ def method_colours(rows: pd.DataFrame) -> dict[str, str]:
     free = [colour for name, colour in zip(SHOWN, COLOURS, strict=True) if name not in found]
     fixed = dict(zip(SHOWN, COLOURS, strict=True))
     return {name: fixed.get(name) or free.pop(0) for name in chosen[: len(COLOURS)]}
-
-
-def pictures(rows: pd.DataFrame) -> list[Picture]:
-    """Every figure that there are rows for."""
-    return [*accuracy_pictures(rows), *study_pictures(rows), bernoulli_picture()]
 
 
 def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
@@ -163,12 +89,12 @@ def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
 def _by_data(by_data: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     panels = Panels(_panels_by_data(by_data, prices, colours), BUDGET[prices], "accuracy", colours, percent=True)
     title = f"Accuracy by budget, {PRICES[prices]}"
-    return _lines(f"accuracy-{prices}", title, "Appendix E", "Mean over the seeds.", panels)
+    return line_picture(f"accuracy-{prices}", title, "Appendix E", "Mean over the seeds.", panels)
 
 
 def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     panels = _panels_by_data(pooled_calibration_error(rows, prices), prices, colours)
-    return _lines(
+    return line_picture(
         f"ece-{prices}",
         f"Calibration error by budget, {PRICES[prices]}",
         "Appendix E",
@@ -181,7 +107,7 @@ def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) ->
 def _against_random(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     difference = curves(rows, "accuracy", prices) - curves(rows, "random_accuracy", prices)
     lines, over = _over_data(difference, prices, colours)
-    return _lines(
+    return line_picture(
         f"difference-{prices}",
         f"Accuracy by the method's own choices less that by random ones, {PRICES[prices]}",
         "Figure 1",
@@ -193,7 +119,7 @@ def _against_random(rows: pd.DataFrame, prices: str, colours: Mapping[str, str])
 def _entropies(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     chosen, over = _over_data(curves(rows, "entropy", prices), prices, colours)
     at_random, _ = _over_data(curves(rows, "random_entropy", prices), prices, colours)
-    return _lines(
+    return line_picture(
         f"entropy-{prices}",
         f"Entropy of the prediction by budget, {PRICES[prices]}",
         "Section 4.2",
@@ -225,106 +151,14 @@ def _as_budgets(lines: pd.DataFrame, prices: str, colours: Mapping[str, str]) ->
     return lines if prices == "uniform" else lines.set_axis(lines.columns * PERCENT_PER_LEVEL, axis=1)
 
 
-def study_pictures(rows: pd.DataFrame) -> list[Picture]:
-    """What can be drawn from the other suites; several prices of one study are drawn together."""
-    colours = method_colours(rows)
-    drawn = rows[rows["method"].isin(colours)]
-    found = [_rejection(drawn, colours), *(_scatter(drawn, colours, *each) for each in SCATTERS), _errors(drawn)]
-    return [picture for picture in found if picture is not None]
-
-
-def _rejection(rows: pd.DataFrame, colours: Mapping[str, str]) -> Picture | None:
-    """Accuracy on the rows that are kept, at the highest budget, by measure of uncertainty."""
-    panels = []
-    for measure in [name for name in MEASURES if name != "random"]:
-        curve = {percent: _at_most_money(rows, f"selective[{measure}]/kept_accuracy_{percent}") for percent in REJECTED}
-        lines = pd.DataFrame(curve)
-        if len(lines):
-            panels.append(
-                Panel(measure.replace("_", " "), lines.loc[[name for name in colours if name in lines.index]])
-            )
-    if not panels:
-        return None
-    return _lines(
-        "rejection",
-        "Accuracy when the most uncertain rows are rejected, by measure of uncertainty",
-        "Appendix E",
-        "At 50 % of the price of everything, mean over data and seeds. Rejecting at random would leave the accuracy as "
-        "it is. Rivals have no members, hence entropy and confidence only.",
-        Panels(panels, "rejected, %", "accuracy on the rest", colours, percent=True, one_scale=True),
-    )
-
-
-def _at_most_money(rows: pd.DataFrame, metric: str) -> pd.Series:
-    """A metric at the highest budget of each cell, by method: the mean over data."""
-    chosen = rows[rows["metric"] == metric]
-    last = chosen.loc[chosen.groupby(CELL)["budget"].idxmax()]
-    return last.groupby(["data", "method"])["value"].mean().groupby("method").mean()
-
-
-def points(rows: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Pairs of numbered measurements: `x` and `y` are metrics up to the bracket with the number."""
-    named = []
-    for axis, prefix in (("x", x), ("y", y)):
-        number = rows["metric"].str.extract(rf"^{re.escape(prefix)}\[\w+=(\d+)\]$", expand=False)
-        chosen = rows[number.notna()].assign(number=number.dropna())
-        named.append(chosen.set_index([*CELL, "budget", "number"])["value"].rename(axis))
-    return pd.concat(named, axis=1, join="inner")
-
-
-def _scatter(
-    rows: pd.DataFrame, colours: Mapping[str, str], name: str, title: str, label: str, note: str, x: Axis, y: Axis
-) -> Picture | None:
-    """Points by data and method, of all seeds."""
-    found = points(rows, x.metric, y.metric)
-    clouds = []
-    for data in ordered_data(found.index.unique("data")):
-        part = found[found.index.get_level_values("data") == data]
-        by_method = {
-            method: _thinned(part[part.index.get_level_values("method") == method].to_numpy())
-            for method in colours
-            if method in part.index.unique("method")
-        }
-        clouds.append(Cloud(data_name(data), by_method))
-    content = Clouds(clouds, x.title, y.title, colours, diagonal=name == "bias")
-    note = f"{note} At most {MOST_POINTS} points of a method are drawn."
-    return Picture(name, title, label, note, svg(name, draw_points, content)) if clouds else None
-
-
-def _thinned(points: np.ndarray) -> np.ndarray:
-    """Points at even distances in their order, so that the page stays small."""
-    return points[:: -(-len(points) // MOST_POINTS)]
-
-
-def _errors(rows: pd.DataFrame) -> Picture | None:
-    """Test errors of the imputed and the adapted model on the same subsets."""
-    found = points(rows, "reparam/error_imputed", "reparam/error_adapted")
-    if found.empty:
-        return None
-    data = ordered_data(found.index.unique("data"))
-    by_data = {name: _thinned(found[found.index.get_level_values("data") == name].to_numpy()) for name in data}
-    content = Clouds(
-        [Cloud("", by_data)],
-        "error of the imputed model",
-        "error of the adapted model",
-        dict(zip(data, COLOURS, strict=False)),
-        diagonal=True,
-    )
-    note = (
-        "A point is a random subset of one seed; below the line the adapted model is better. At most "
-        f"{MOST_POINTS} points of a table are drawn."
-    )
-    picture = svg("reparam", draw_points, content)
-    return Picture("reparam", "Error with and without reparametrisation", "Appendix F", note, picture)
-
-
-def _lines(name: str, title: str, label: str, note: str, content: Panels) -> Picture:
+def line_picture(name: str, title: str, label: str, note: str, content: Panels) -> Picture:
+    """Panels of lines, with what is said about them."""
     return Picture(name, title, label, note, svg(name, draw_lines, content))
 
 
 def draw_lines(content: Panels) -> Figure:
     """Panels of lines with one legend."""
-    figure, grid = _grid(len(content.panels), content.one_scale)
+    figure, grid = panel_grid(len(content.panels), content.one_scale)
     for axes, panel in zip(grid, content.panels, strict=True):
         for lines, style in ((panel.lines, "-"), (panel.dotted, ":")):
             for method, values in (pd.DataFrame() if lines is None else lines).iterrows():
@@ -333,9 +167,9 @@ def draw_lines(content: Panels) -> Figure:
             axes.axhline(0, color="#9aa1ab", linewidth=1)
         if content.percent:
             axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
-        _finish(axes, panel.title, content.x, content.y)
+        finish_axes(axes, panel.title, content.x, content.y)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(figure, grid)
+    add_legend(figure, grid)
     return figure
 
 
@@ -353,63 +187,7 @@ def _line(axes: Axes, method: str, values: pd.Series, style: str, colours: Mappi
     )
 
 
-def draw_points(content: Clouds) -> Figure:
-    """Panels of points with one legend."""
-    figure, grid = _grid(len(content.clouds))
-    for axes, cloud in zip(grid, content.clouds, strict=True):
-        for key, points in cloud.points.items():
-            colour = content.colours.get(key, "#5c6570")
-            x, y = points.T
-            axes.scatter(x, y, s=9, alpha=0.55, linewidth=0, color=colour, label=data_name(method_name(key)), gid=key)
-        if content.diagonal:
-            axes.axline((0, 0), slope=1, color="#9aa1ab", linewidth=1, linestyle="--")
-        _finish(axes, cloud.title, content.x, content.y)
-    _legend(figure, grid)
-    return figure
-
-
-def bernoulli_picture() -> Picture:
-    """Appendix A: e = EU + KL(mean || q) for members Bernoulli(theta) and a primary model Bernoulli(phi)."""
-    uniform = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
-    cases = {"theta uniform on [0, 1]": uniform, "theta 0 or 1, half each": np.array([0.0, 1.0])}
-    note = (
-        "e, how far the members stand from the primary model, is their disagreement with each other plus how far their "
-        "mean is from it. In nats."
-    )
-    return Picture(
-        "bernoulli", "Bernoulli ensembles", "Appendix A", note, svg("bernoulli", draw_bernoulli, decompositions(cases))
-    )
-
-
-def decompositions(cases: Mapping[str, np.ndarray]) -> list[Panel]:
-    """Both terms and their sum over phi, computed as the library computes them for its own predictions."""
-    phi = np.linspace(0.01, 0.99, 99)
-    primary = np.column_stack([1 - phi, phi])  # (n, 2)
-    panels = []
-    for title, theta in cases.items():
-        members = np.repeat(np.column_stack([1 - theta, theta])[:, None, :], len(phi), axis=1)  # (k, n, 2)
-        terms = {
-            "e": epistemic_divergence(members, primary),
-            "EU": mutual_information(members),
-            "KL(mean || q)": kl_divergence(members.mean(axis=0), primary),
-        }
-        panels.append(Panel(title, pd.DataFrame(terms, index=phi).T))
-    return panels
-
-
-def draw_bernoulli(panels: Sequence[Panel]) -> Figure:
-    """The three curves of each ensemble."""
-    figure, grid = _grid(len(panels))
-    for axes, panel in zip(grid, panels, strict=True):
-        for (name, values), colour in zip(panel.lines.iterrows(), COLOURS, strict=False):
-            axes.plot(values.index, values, color=colour, linewidth=1.8, label=name)
-        _finish(axes, panel.title, "phi, of the primary model", "nats")
-        axes.set_ylim(0, 3)
-    _legend(figure, grid)
-    return figure
-
-
-def _grid(n: int, one_scale: bool = False) -> tuple[Figure, list[Axes]]:
+def panel_grid(n: int, one_scale: bool = False) -> tuple[Figure, list[Axes]]:
     """At most three panels in a row; with `one_scale` heights can be compared between them."""
     columns = min(3, n) if n != 4 else 2
     lines = -(-n // columns)
@@ -420,7 +198,8 @@ def _grid(n: int, one_scale: bool = False) -> tuple[Figure, list[Axes]]:
     return figure, list(grid[:n])
 
 
-def _finish(axes: Axes, title: str, x: str, y: str) -> None:
+def finish_axes(axes: Axes, title: str, x: str, y: str) -> None:
+    """Title, names of the axes (the left one only in the first column) and a light grid."""
     axes.set_title(title, loc="left")
     axes.set_xlabel(x)
     place = axes.get_subplotspec()
@@ -430,7 +209,7 @@ def _finish(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_axisbelow(True)
 
 
-def _legend(figure: Figure, grid: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
     """One entry per name, whichever panels have it."""
     named: dict[str, Any] = {}
     for axes in grid:

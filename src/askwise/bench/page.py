@@ -12,11 +12,14 @@ import jinja2
 import pandas as pd
 
 from askwise.bench.cells import read, write_whole
-from askwise.bench.claims import Verdict, verdicts
-from askwise.bench.figures import Picture, pictures
+from askwise.bench.claim_list import verdicts
+from askwise.bench.claims import Verdict
+from askwise.bench.figures import Picture
 from askwise.bench.run import results
+from askwise.bench.study_figures import pictures
+from askwise.bench.study_tables import tables
 from askwise.bench.suites import SUITES
-from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows, tables
+from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows
 from askwise.errors import InvalidInput
 
 HOW_JUDGED = (

@@ -1,0 +1,222 @@
+"""`askwise bench` and `askwise report`, run for real on a grid of one quick method."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from askwise.bench.cells import Cell, read
+from askwise.bench.methods import METHODS
+from askwise.bench.suites import SUITES
+from askwise.bench.tasks import known_data
+from askwise.cli import app
+
+TINY = ["--methods", "static-cmi", "--data", "wine", "--seeds", 1]
+
+
+def run(*arguments: Any):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run from its beginning, and the folder that it made."""
+    out = tmp_path_factory.mktemp("bench") / "new" / "folder"
+    return run("bench", "uniform", "data", *TINY, "--out", out), out
+
+
+@pytest.fixture
+def copy(finished, tmp_path):
+    return Path(shutil.copytree(finished[1], tmp_path / "copy"))
+
+
+@pytest.fixture
+def vip_breaks(monkeypatch):
+    def broken(task):
+        raise RuntimeError("no luck today")
+
+    monkeypatch.setitem(METHODS, "vip", broken)
+
+
+def test_the_path_of_the_rows_is_the_only_result(finished):
+    result, out = finished
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{out / 'rows.csv'}\n"
+    rows = pd.read_csv(out / "rows.csv")
+    assert rows[["data", "method", "prices", "seed"]].drop_duplicates().to_numpy().tolist() == [
+        ["wine", "static-cmi", "uniform", 0]
+    ]
+    assert {"accuracy", "logistic_accuracy"} <= set(rows["metric"])
+
+
+def test_progress_goes_to_standard_error(finished):
+    assert finished[0].stderr.splitlines() == ["1/1  wine, static-cmi, uniform prices, seed 0"]
+
+
+def test_a_larger_grid_says_what_is_left_and_does_not_run_what_is_there(copy):
+    before = (copy / "rows.csv").read_text()
+    result = run("bench", "uniform", *TINY[:-1], 3, "--out", copy)
+    assert result.exit_code == 0, result.output
+    first, second = result.stderr.splitlines()
+    assert first.startswith("2/3  wine, static-cmi, uniform prices, seed 1  (")
+    assert first.endswith(" min left)")
+    assert second == "3/3  wine, static-cmi, uniform prices, seed 2"
+    assert set(before.splitlines()) < set((copy / "rows.csv").read_text().splitlines())
+
+
+def test_a_finished_grid_is_not_run_again(copy, vip_breaks, monkeypatch):
+    monkeypatch.setitem(METHODS, "static-cmi", METHODS["vip"])
+    result = run("bench", "uniform", "data", *TINY, "--out", copy)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{copy / 'rows.csv'}\n", "")
+
+
+def test_two_jobs_give_the_same_rows(finished, tmp_path):
+    result = run("bench", "uniform", "data", *TINY, "--jobs", 2, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "rows.csv").read_bytes() == (finished[1] / "rows.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "known"),
+    [
+        (["tables"], "There is no suite 'tables'.", [*SUITES, "all"]),
+        (["uniform", "--methods", "static-cmi,gready-mlp"], "There is no method 'gready-mlp'.", METHODS),
+        (["uniform", "--data", "wine, whine"], "There is no data set 'whine'.", known_data()),
+    ],
+)
+def test_what_there_is_not_is_refused_with_what_there_is(tmp_path, arguments, message, known):
+    out = tmp_path / "out"
+    result = run("bench", *arguments, "--out", out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"askwise: {message}")
+    listed = line.split(" are: ")[1].rstrip(".").replace(" or ", " ")
+    assert {name.strip() for name in listed.split(",")} == set(known)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "SUITE"),
+        (["uniform", "--seeds", 0], "--seeds"),
+        (["uniform", "--jobs", 0], "--jobs"),
+        (["uniform", "--profile", "slow"], "--profile"),
+        (["uniform", "--methods", " , "], "--methods names nothing"),
+        (["uniform", "--data", ","], "--data names nothing"),
+        (["lambda", "--methods", "vip"], "Nothing to run"),
+        (["prices", "--data", "wine"], "Nothing to run"),
+    ],
+)
+def test_bad_usage_ends_with_2(tmp_path, arguments, message):
+    out = tmp_path / "out"
+    result = run("bench", *arguments, "--out", out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not out.exists()
+
+
+def test_a_failed_cell_ends_with_1_and_says_where_its_traceback_is(tmp_path, vip_breaks):
+    out = tmp_path / f"a folder with a long name {'x' * 60}"
+    result = run("bench", "uniform", "--methods", "vip,static-cmi", *TINY[2:], "--out", out)
+    assert (result.exit_code, result.stdout) == (1, f"{out / 'rows.csv'}\n")
+    steps, said = result.stderr.splitlines()[:2], result.stderr.splitlines()[2:]
+    assert steps[0].startswith("1/2  wine, static-cmi, uniform prices, seed 0  (")
+    assert steps[1] == "2/2  wine, vip, uniform prices, seed 0: uniform failed"
+    assert said == [f"1 of 2 cells failed; tracebacks are in {out / 'cells'}. Run again to try what failed again."]
+    document = read(Cell("wine", "vip", "uniform", 0).file(out, "uniform"))
+    assert document is not None
+    assert document["error"].endswith("RuntimeError: no luck today\n")
+    assert set(pd.read_csv(out / "rows.csv")["method"]) == {"static-cmi"}
+
+
+def test_what_failed_is_tried_again_alone(tmp_path, vip_breaks, monkeypatch):
+    command = ["bench", "uniform", "--methods", "vip,static-cmi", *TINY[2:], "--out", tmp_path]
+    assert run(*command).exit_code == 1
+    monkeypatch.setitem(METHODS, "vip", METHODS["static-cmi"])
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == ["2/2  wine, vip, uniform prices, seed 0"]
+    assert set(pd.read_csv(tmp_path / "rows.csv")["method"]) == {"static-cmi", "vip"}
+
+
+def test_stopped_by_hand_it_keeps_what_is_finished(tmp_path, monkeypatch):
+    def interrupted(task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(METHODS, "vip", interrupted)
+    command = ["bench", "uniform", "--methods", "vip,static-cmi", *TINY[2:], "--out", tmp_path]
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.splitlines()[-1] == "askwise: stopped."
+    assert "Traceback" not in result.output
+    monkeypatch.setitem(METHODS, "vip", METHODS["static-cmi"])
+    assert run(*command).stderr.splitlines() == ["2/2  wine, vip, uniform prices, seed 0"]
+
+
+def test_results_of_other_parameters_are_not_mixed(copy):
+    before = {path: path.read_bytes() for path in copy.rglob("*.*")}
+    result = run("bench", "uniform", *TINY, "--profile", "paper", "--out", copy)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert f"{copy} holds results made with profile 'quick', not 'paper'" in line
+    assert "--out" in line
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps({**manifest, "askwise": "0.0.0"}))
+    result = run("bench", "uniform", *TINY, "--out", copy)
+    assert result.exit_code == 2
+    assert "made with askwise '0.0.0'" in result.stderr
+    (copy / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    assert {path: path.read_bytes() for path in copy.rglob("*.*")} == before
+
+
+def test_a_folder_that_cannot_be_made_ends_with_1(tmp_path):
+    (tmp_path / "file").touch()
+    result = run("bench", "uniform", *TINY, "--out", tmp_path / "file" / "folder")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "cannot be made" in result.stderr
+
+
+def test_report_writes_a_page_and_a_markdown_file(copy):
+    result = run("report", copy)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [str(copy / "report.html"), str(copy / "report.md")]
+    html, markdown = ((copy / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    rows = pd.read_csv(copy / "rows.csv")
+    accuracy = f"{100 * rows.loc[rows['metric'] == 'accuracy', 'value'].mean():.2f}"
+    logistic = f"{rows.loc[rows['metric'] == 'logistic_accuracy', 'value'].item():.3f}"
+    for text in (html, markdown):
+        assert accuracy in text
+        assert logistic in text
+    assert html.count("<svg") == 5  # accuracy, its calibration, against random, entropy; and the Bernoulli ensembles
+
+
+@pytest.mark.parametrize("there", ["nothing", "an empty folder", "a file", "other columns", "no timings"])
+def test_report_of_no_results_is_refused(there, finished, tmp_path):
+    folder = tmp_path / "folder"
+    if there == "a file":
+        folder.touch()
+    elif there != "nothing":
+        folder.mkdir()
+    if there == "other columns":
+        pd.DataFrame({"x": [1]}).to_csv(folder / "rows.csv", index=False)
+    if there == "no timings":
+        shutil.copy(finished[1] / "rows.csv", folder)
+    before = sorted(tmp_path.rglob("*"))
+    result = run("report", folder)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"askwise: {folder}")
+    assert "benchmark" in line
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_report_where_every_cell_failed_is_refused(tmp_path, vip_breaks):
+    assert run("bench", "uniform", "--methods", "vip", *TINY[2:], "--out", tmp_path).exit_code == 1
+    result = run("report", tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must have at least one row" in result.stderr
