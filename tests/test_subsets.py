@@ -97,3 +97,19 @@ def test_distinct_rows_give_back_the_mask(mask):
     assert inverse.shape == (6,)
     assert_array_equal(rows[inverse], mask)
     assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+@pytest.mark.parametrize("n_columns", [1, 13, 64, 65])
+def test_distinct_masks_stand_in_order_whatever_their_width(n_columns):
+    mask = np.random.default_rng(0).random((200, n_columns)) < 0.5
+    mask = np.vstack([mask, mask[:50]])
+    rows, number = distinct(mask)
+    expected = np.unique(mask, axis=0)
+    assert_array_equal(rows, expected)
+    assert_array_equal(rows[number], mask)
+
+
+def test_masks_of_no_columns_are_all_the_same():
+    rows, number = distinct(np.zeros((3, 0), dtype=bool))
+    assert rows.shape == (1, 0)
+    assert number.tolist() == [0, 0, 0]

@@ -17,10 +17,11 @@ def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: 
     A rule whose conditions are all observed keeps its own value. Where only such rules are alive nothing is left to
     estimate, and each counts as far as it fires: the model's own answer.
     """
-    support = np.maximum(reduced.counts.sum(axis=1), 1.0)
-    said = np.where(reduced.whole[:, None], rules.values * support[:, None], reduced.counts)  # (L, C)
-    # One product for both: what is said, and how far rules fire that are not settled yet.
-    joined = degrees @ np.column_stack([said, ~reduced.whole])
+    support = np.maximum(reduced.counts.sum(axis=-1, keepdims=True), 1.0)
+    whole = reduced.whole[..., None]
+    # Side by side, for one product: what is said by class, and how far rules fire that are not settled yet.
+    said = np.concatenate([np.where(whole, rules.values * support, reduced.counts), ~whole], axis=-1)  # (L, C + 1)
+    joined = degrees @ said if said.ndim == 2 else np.einsum("rl,rlc->rc", degrees, said)
     mass, settled = joined[:, :-1], joined[:, -1] == 0
     if own is not None:
         estimated = degrees * (reduced.kept & ~reduced.whole)
@@ -37,7 +38,7 @@ def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.
     Where nothing is left to estimate the model's own answer stands, as in `by_support`.
     """
     mass = best_rules(rules, degrees, reduced, own)[1]
-    settled = np.all(degrees[:, ~reduced.whole] == 0, axis=1)
+    settled = np.all((degrees == 0) | reduced.whole, axis=1)
     mass[settled] = degrees[settled] @ rules.values
     return _distributions(mass, settled, rules, own)
 
@@ -49,16 +50,16 @@ def best_rules(
 
     Of rules that are equally good the one with the larger support is taken, then the first.
     """
-    counts = np.repeat(reduced.counts[None], len(degrees), axis=0)  # (r, L, C)
+    counts = np.array(np.broadcast_to(reduced.counts, (*degrees.shape, reduced.counts.shape[-1])))  # (r, L, C)
     if own is not None:
         counts[np.arange(len(degrees)), :, own] -= degrees
     support = counts.sum(axis=2, keepdims=True)
     confidence = np.divide(counts, support, out=np.zeros_like(counts), where=support > 1e-9)
-    confidence = np.where(reduced.whole[:, None], rules.values, confidence)
-    by_support = np.argsort(-reduced.counts.sum(axis=1), kind="stable")
-    quality = (degrees * confidence.max(axis=2))[:, by_support]
-    best = by_support[quality.argmax(axis=1)]
-    mass = confidence[np.arange(len(degrees)), best] * (quality.max(axis=1) > 0)[:, None]
+    confidence = np.where(reduced.whole[..., None], rules.values, confidence)
+    quality = degrees * confidence.max(axis=2)
+    highest = quality.max(axis=1, keepdims=True)
+    best = np.where(quality == highest, reduced.counts.sum(axis=-1), -1.0).argmax(axis=1)
+    mass = confidence[np.arange(len(degrees)), best] * (highest > 0)
     return best, np.maximum(mass, 0.0)
 
 

@@ -15,11 +15,13 @@ from askwise.predict.rules import Rule, RuleSet
 from askwise.subsets import distinct
 
 CELLS_AT_ONCE = 4_000_000
+CELLS_PER_MASK = 8000
+"""From so many cells (rows x rules x classes) per mask on, one product per mask is faster than one sum per row."""
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What the rules of a set say under one mask.
+    """What the rules of a set say under one mask, or under a mask for each row (a first axis more).
 
     Attributes
     ----------
@@ -113,9 +115,13 @@ class ReducedRules:
         looked_up = self._firing.look_up(inputs[:, self.columns])
         return self._reached(self._firing(len(inputs), looked_up, present), present)
 
-    def reduce(self, masks: np.ndarray, wanted: np.ndarray | None = None) -> list[Reduced]:
-        """The rules under each of the masks (m, P); counts are 0 for rules not `wanted` (m, L)."""
-        masks = masks[:, self.columns]
+    def reduce(self, masks: np.ndarray) -> list[Reduced]:
+        """The rules under each of the masks (m, P)."""
+        found = self._reduced(masks[:, self.columns])
+        return [Reduced(*parts) for parts in zip(found.counts, found.kept, found.whole, strict=True)]
+
+    def _reduced(self, masks: np.ndarray, wanted: np.ndarray | None = None) -> Reduced:
+        """The rules under masks (m, U) of the used columns, (m, L, ...); counts are 0 for rules not `wanted` (m, L)."""
         n_left = masks.astype(np.float32) @ self.uses.T.astype(np.float32)  # (m, L) conditions left
         signatures = np.zeros(n_left.shape, dtype=np.uint64)
         for u in range(len(self.columns)):
@@ -124,8 +130,7 @@ class ReducedRules:
         counts = np.zeros((*n_left.shape, self.n_classes))
         mask_at, rule_at = np.nonzero(asked)
         counts[asked] = self._counts(signatures[asked], mask_at, rule_at, masks)
-        whole = n_left == self.uses.sum(axis=1)
-        return [Reduced(*parts) for parts in zip(counts, n_left > 0, whole, strict=True)]
+        return Reduced(counts, n_left > 0, n_left == self.uses.sum(axis=1))
 
     def _counts(self, signatures: np.ndarray, mask_at: np.ndarray, rule_at: np.ndarray, masks: np.ndarray) -> Any:
         """(E, C) class counts of sub-rules: rule ``rule_at[e]`` under ``masks[mask_at[e]]``."""
@@ -138,7 +143,7 @@ class ReducedRules:
         return self.cache.get(unique, count)[inverse]
 
     def answer(self, inputs: np.ndarray, seen: np.ndarray, combine: Combine, own: np.ndarray | None = None) -> Any:
-        """(n, C) for rows (n, P) of which `seen` (n, P) is observed, by `combine` over the rows of each mask.
+        """(n, C) for rows (n, P) of which `seen` (n, P) is observed, by `combine`.
 
         `own` (n,) is the class of rows that are training rows and are left out of their own answers.
         """
@@ -146,13 +151,21 @@ class ReducedRules:
         step = self.rows_at_once
         for start in range(0, len(inputs), step):
             part = slice(start, start + step)
-            degrees = self.degrees(inputs[part], seen[part])
-            masks, groups = _grouped(seen[part][:, self.columns])
-            wanted = np.stack([(degrees[rows] > 0).any(axis=0) for rows in groups])
-            full = np.zeros((len(masks), inputs.shape[1]), dtype=bool)
-            full[:, self.columns] = masks
-            for rows, reduced in zip(groups, self.reduce(full, wanted), strict=True):
-                out[part][rows] = combine(degrees[rows], reduced, None if own is None else own[part][rows])
+            out[part] = self._answer(inputs[part], seen[part], combine, None if own is None else own[part])
+        return out
+
+    def _answer(self, inputs: np.ndarray, seen: np.ndarray, combine: Combine, own: np.ndarray | None) -> np.ndarray:
+        degrees = self.degrees(inputs, seen)
+        masks, number = distinct(seen[:, self.columns])
+        order = np.argsort(number, kind="stable")
+        starts = np.searchsorted(number[order], np.arange(len(masks)))
+        found = self._reduced(masks, np.logical_or.reduceat(degrees[order] > 0, starts, axis=0))
+        if degrees.size * self.n_classes < CELLS_PER_MASK * len(masks):
+            return combine(degrees, Reduced(found.counts[number], found.kept[number], found.whole[number]), own)
+        out = np.empty((len(inputs), self.n_classes))
+        for m, rows in enumerate(np.split(order, starts[1:])):
+            reduced = Reduced(found.counts[m], found.kept[m], found.whole[m])
+            out[rows] = combine(degrees[rows], reduced, None if own is None else own[rows])
         return out
 
     def answer_grid(self, inputs: np.ndarray, masks: np.ndarray, combine: Combine) -> Iterator[np.ndarray]:
@@ -188,10 +201,3 @@ class ReducedRules:
         whole = present.astype(np.float32) @ self.uses.T.astype(np.float32) == self.uses.sum(axis=1)
         settled = np.cumsum((degrees > 0) & whole, axis=1)
         return np.where(settled - ((degrees > 0) & whole) > 0, 0.0, degrees)
-
-
-def _grouped(masks: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The different masks, and the rows that have each."""
-    different, number = distinct(masks)
-    order = np.argsort(number, kind="stable")
-    return different, np.split(order, np.cumsum(np.bincount(number))[:-1])
