@@ -26,6 +26,7 @@ LAYERS = [
         "progress",
         "randomness",
         "networks",
+        "files",
     ],
     ["datasets", "trees"],
     ["predict"],

@@ -53,6 +53,9 @@ class CellCoder:
             np.arange(min(len(column.known), MOST_CATEGORIES), dtype=float) if column.is_category else None
             for column in schema.columns
         ]
+        self.widths = np.array([1 if levels is None else len(levels) for levels in self.levels])
+        columns = np.arange(len(self.widths))
+        self.column = np.concatenate([np.repeat(columns, self.widths), columns])  # (P,) of the cells, then of the mask
 
     def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """(n, D) encoded cells and the mask per column -> (n, P)."""
@@ -137,3 +140,31 @@ def minimise(
             optimiser.step()
         if after_epoch is not None:
             after_epoch()
+
+
+class Ring:
+    """The last so many entries of some arrays, made once by the first entries added, numbers in single precision."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.parts: list[np.ndarray] = []
+        self.size = self.next = 0
+
+    def add(self, *new: Any) -> None:
+        """Add entries: arrays or tensors with one row each."""
+        rows = [np.asarray(values) for values in new]
+        if not self.parts:
+            kinds = [np.dtype(np.float32) if values.dtype.kind == "f" else values.dtype for values in rows]
+            self.parts = [np.empty((self.capacity, *v.shape[1:]), kind) for v, kind in zip(rows, kinds, strict=True)]
+        at = (self.next + np.arange(len(rows[0]))) % self.capacity
+        for part, values in zip(self.parts, rows, strict=True):
+            part[at[-self.capacity :]] = values[-self.capacity :]
+        self.next = int((self.next + len(at)) % self.capacity)
+        self.size = min(self.capacity, self.size + len(at))
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[Any]:
+        """`n` entries, with replacement, as tensors."""
+        import torch
+
+        at = rng.integers(self.size, size=n)
+        return [torch.from_numpy(part[at]) for part in self.parts]

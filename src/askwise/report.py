@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import askwise
 from askwise.acquire import Trajectory
 from askwise.demonstration import Comparison, Story
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.files import write_whole
 
 COLOURS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
 """One for each class that is shown by name."""
@@ -70,13 +70,8 @@ def write_report(path: str | os.PathLike[str], report: Report) -> Path:
     """Write the page to `path`, at once or not at all."""
     target = check_report_path(path)
     page = render(report)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
-        try:
-            part.write_text(page, encoding="utf-8")
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(target, page)
     except OSError as error:
         raise AskwiseError(f"The report cannot be written to {target}: {error}. Choose another place.") from None
     return target

@@ -18,9 +18,10 @@ from torch import nn
 import askwise
 import askwise.acquire.dqn
 from askwise.acquire import DQN
-from askwise.acquire.dqn import _folded, _network, _Ring, _update, state_inputs
+from askwise.acquire.dqn import _folded, _network, _update, state_inputs
 from askwise.acquire.policies import Problem
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.networks import Ring
 from askwise.predict import ImputedPredictor, wrap
 from askwise.prices import Prices
 from askwise.value import Rehearsal
@@ -298,7 +299,7 @@ def transitions(numbers):
 
 
 def test_the_ring_keeps_the_last_transitions():
-    ring = _Ring(5, 2, 3)
+    ring = Ring(5)
     ring.add(*transitions([0, 1, 2]))
     assert (ring.size, ring.next) == (3, 3)
     ring.add(*transitions([3, 4, 5, 6]))
@@ -313,7 +314,7 @@ def test_the_ring_keeps_the_last_transitions():
 
 
 def test_more_transitions_than_the_ring_holds_leave_the_last_ones():
-    ring = _Ring(4, 2, 3)
+    ring = Ring(4)
     ring.add(*transitions(range(11)))
     assert ring.size == 4
     assert sorted(ring.parts[1].tolist()) == [7, 8, 9, 10]
@@ -322,7 +323,7 @@ def test_more_transitions_than_the_ring_holds_leave_the_last_ones():
 
 
 def test_the_ring_draws_only_what_was_put_in():
-    ring = _Ring(100, 2, 3)
+    ring = Ring(100)
     ring.add(*transitions([3, 4]))
     inputs, action, reward, later, buyable = ring.draw(50, np.random.default_rng(0))
     assert set(action.tolist()) == {3, 4}

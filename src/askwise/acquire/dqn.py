@@ -24,7 +24,7 @@ import numpy as np
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy, Problem
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, seeded
+from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
 from askwise.progress import track
 from askwise.schema import Schema
 from askwise.value import Rehearsal, per_cost
@@ -129,7 +129,7 @@ def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Genera
     online, target = _network(width, dqn.hidden, n_features), _network(width, dqn.hidden, n_features)
     target.load_state_dict(online.state_dict())
     optimiser = torch.optim.Adam(online.parameters(), lr=schedule.learning_rate, fused=True)
-    buffer = _Ring(dqn.buffer_size, width, n_features)
+    buffer = Ring(dqn.buffer_size)
     returns: list[float] = []
     n_updates = n_rounds = 0
     waves = -(-dqn.n_episodes // schedule.rows_at_once)
@@ -196,34 +196,6 @@ class _Episode:
 
     def _inputs(self) -> np.ndarray:
         return state_inputs(self.dqn.coder_, self.problem.schema, self.state.values, self.state.mask)
-
-
-class _Ring:
-    """The last transitions, in arrays made once."""
-
-    def __init__(self, capacity: int, width: int, n_features: int) -> None:
-        self.parts: list[np.ndarray] = [
-            np.empty((capacity, width), dtype=np.float32),
-            np.empty(capacity, dtype=np.int64),
-            np.empty(capacity, dtype=np.float32),
-            np.empty((capacity, width), dtype=np.float32),
-            np.empty((capacity, n_features), dtype=bool),
-        ]
-        self.size = self.next = 0
-
-    def add(self, *transitions: np.ndarray) -> None:
-        capacity = len(self.parts[0])
-        at = (self.next + np.arange(len(transitions[0]))) % capacity
-        for part, new in zip(self.parts, transitions, strict=True):
-            part[at[-capacity:]] = new[-capacity:]
-        self.next = int((self.next + len(at)) % capacity)
-        self.size = min(capacity, self.size + len(at))
-
-    def draw(self, n: int, rng: np.random.Generator) -> list[Any]:
-        import torch
-
-        at = rng.integers(self.size, size=n)
-        return [torch.from_numpy(part[at]) for part in self.parts]
 
 
 def _update(online: Any, target: Any, optimiser: Any, batch: list[Any], gamma: float) -> None:

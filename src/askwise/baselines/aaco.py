@@ -14,9 +14,10 @@ from askwise.acquire.policies import Policy
 from askwise.baselines.base import Rival
 from askwise.baselines.limits import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.masked import train_under_masks
 from askwise.predict.neighbours import Neighbours
 from askwise.prices import Prices
 from askwise.randomness import seed_from
@@ -210,37 +211,16 @@ class MaskedNetwork:
     ) -> None:
         self.schema = schema
         self.coder = CellCoder(values, schema)
+        n_features = len(schema.features)
         with seeded(seed_from(rng)):
-            self.layers = self._trained(values, y, parameters, rng)
-
-    def _trained(self, values: np.ndarray, y: np.ndarray, parameters: AACO, rng: np.random.Generator) -> Layers:
-        import torch
-        from torch import nn
-
-        n_features = len(self.schema.features)
-        present, labels = ~np.isnan(values), torch.as_tensor(y)
-
-        def draw() -> tuple[Any, ...]:
-            mask = self.schema.expand(sample(len(values), n_features + 1, rng)[:, :-1])
-            return torch.as_tensor(self.coder(values, mask & present), dtype=torch.float32), labels
-
-        network = nn.Sequential(
-            nn.Linear(draw()[0].shape[1], parameters.width),
-            nn.ReLU(),
-            nn.Linear(parameters.width, len(parameters.classes_)),
-        )
-        minimise(
-            network.parameters(),
-            draw,
-            lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),
-            epochs=parameters.epochs,
-            batch_size=parameters.batch_size,
-            learning_rate=parameters.learning_rate,
-            weight_decay=parameters.weight_decay,
-            description="training under masks",
-            progress=parameters.progress,
-        )
-        return Layers.from_torch([network[0], network[2]], "relu")
+            self.layers = train_under_masks(
+                self.coder,
+                values,
+                y,
+                len(parameters.classes_),
+                lambda: schema.expand(sample(len(values), n_features + 1, rng)[:, :-1]),
+                parameters,
+            )
 
     def proba(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
@@ -248,8 +228,7 @@ class MaskedNetwork:
 
     def losses(self, pool: np.ndarray, y: np.ndarray) -> Losses:
         """The loss of `pool` rows on subsets: what the network sees is their coded cells times the subset."""
-        widths = [1 if levels is None else len(levels) for levels in self.coder.levels]
-        owner = np.concatenate([np.repeat(self.schema.owner, widths), self.schema.owner])  # (P,) feature of an input
+        owner = self.schema.owner[self.coder.column]  # (P,) feature of an input
         cells = self.coder(pool, ~np.isnan(pool)).astype(np.float32)
         layers = Layers(
             [weight.astype(np.float32) for weight in self.layers.weights],

@@ -14,9 +14,8 @@ from askwise.acquire.stopping import Stopping
 from askwise.baselines.base import Rival
 from askwise.baselines.limits import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.baselines.masked_network import MaskedRows
-from askwise.baselines.opportunistic import Ring
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, seeded
+from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from

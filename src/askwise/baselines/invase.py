@@ -107,7 +107,7 @@ class INVASE(FullRowRival):
         full_rows = torch.as_tensor(self.coder_(values, present), dtype=torch.float32)
         had = torch.as_tensor(self.schema_.any_column(present), dtype=torch.float32)
         (n, n_inputs), n_features = full_rows.shape, had.shape[1]
-        game = _Game(n_inputs, n_features, len(self.classes_), _owner_of_inputs(self.coder_, self.schema_.owner), self)
+        game = _Game(n_inputs, n_features, len(self.classes_), self.schema_.owner[self.coder_.column], self)
         labels = torch.as_tensor(y)
 
         def draw() -> tuple[Any, ...]:
@@ -179,12 +179,6 @@ class _Game:
 
         log_policy = -(binary_cross_entropy_with_logits(logits, chosen, reduction="none") * had).sum(dim=1)
         return excess * log_policy + self.options.sparsity * (torch.sigmoid(logits) * had).mean(dim=1)
-
-
-def _owner_of_inputs(coder: CellCoder, owner: np.ndarray) -> np.ndarray:
-    """The feature that each input of a network belongs to: cells first, then the mask per column."""
-    widths = [1 if levels is None else len(levels) for levels in coder.levels]
-    return np.concatenate([np.repeat(owner, widths), owner])
 
 
 def _network(widths: Sequence[int]) -> Any:

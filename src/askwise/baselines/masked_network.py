@@ -100,8 +100,7 @@ class MaskedRows:
         import torch
 
         present = ~np.isnan(values)
-        widths = [1 if levels is None else len(levels) for levels in coder.levels]
-        owner = np.concatenate([np.repeat(schema.owner, widths), schema.owner])
+        owner = schema.owner[coder.column]
         self.n_features = len(schema.features)
         self.cells = torch.as_tensor(coder(values, present), dtype=torch.float32)
         self.available = torch.as_tensor(schema.any_column(present))

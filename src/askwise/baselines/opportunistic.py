@@ -15,7 +15,7 @@ from askwise.baselines.base import Rival, ScoredPolicy
 from askwise.baselines.limits import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, seeded
+from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -250,28 +250,6 @@ class _Stream:
         with torch.no_grad():
             for slow, fast in zip(self.target.parameters(), self.network.parameters(), strict=True):
                 slow.lerp_(fast, self.options.target_rate)
-
-
-class Ring:
-    """The last so many entries of some tensors, which are made once, by the first entries added."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.parts: list[Any] = []
-        self.size = self.next = 0
-
-    def add(self, *new: Any) -> None:
-        if not self.parts:
-            self.parts = [values.new_empty((self.capacity, *values.shape[1:])) for values in new]
-        at = (self.next + np.arange(len(new[0]))) % self.capacity
-        for part, values in zip(self.parts, new, strict=True):
-            part[at] = values
-        self.next = int((self.next + len(at)) % self.capacity)
-        self.size = min(self.capacity, self.size + len(at))
-
-    def draw(self, n: int, rng: np.random.Generator) -> list[Any]:
-        at = rng.integers(self.size, size=n)
-        return [part[at] for part in self.parts]
 
 
 def _network(width: int, hidden: Sequence[int], n_classes: int, n_features: int, dropout: float) -> Any:

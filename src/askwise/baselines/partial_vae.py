@@ -32,7 +32,7 @@ class Cells:
         self.coder = CellCoder(values, schema)
         self.schema = schema
         self.n_classes = n_classes
-        widths = np.array([1 if levels is None else len(levels) for levels in self.coder.levels] + [n_classes])
+        widths = np.append(self.coder.widths, n_classes)
         self.column = np.repeat(np.arange(len(widths)), widths)  # (P,), the label counts as the last column
         is_block = np.append(schema.is_category, True)
         self.is_number = ~is_block[self.column]

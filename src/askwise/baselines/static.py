@@ -115,8 +115,8 @@ class DesignMatrix:
 
     def __init__(self, values: np.ndarray, schema: Schema) -> None:
         self._coder = CellCoder(values, schema)
-        widths = [1 if levels is None else len(levels) for levels in self._coder.levels]
-        self.owner = np.repeat(np.arange(len(widths)), widths)  # (P,) column of the table that a cell comes from
+        n_columns = len(schema.columns)
+        self.owner = self._coder.column[:-n_columns]  # (P,) column of the table that a cell comes from
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(n, D), NaN where missing -> (n, P), missing cells at the mean of a number and without a category."""

@@ -147,8 +147,7 @@ class _FeatureCells:
 
     def __init__(self, values: np.ndarray, schema: Schema) -> None:
         self.coder = CellCoder(values, schema)
-        widths = [1 if levels is None else len(levels) for levels in self.coder.levels]
-        self.owner = np.repeat(schema.owner, widths)  # (P,), the feature of each cell
+        self.owner = schema.owner[self.coder.column[: -len(schema.columns)]]  # (P,), the feature of each cell
         self.features = np.arange(len(schema.features))
 
     def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:

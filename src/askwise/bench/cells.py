@@ -7,15 +7,14 @@ the study in hand and nothing else.
 from __future__ import annotations
 
 import json
-import os
 import time
 import traceback
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from askwise import files
 from askwise.errors import AskwiseError
 
 
@@ -104,13 +103,8 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file at once or not at all."""
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        try:
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        files.write_whole(path, text)
     except OSError as error:
         raise AskwiseError(
             f"{path.name} cannot be written to {path.parent}: {error.strerror or error}. What is finished is kept; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import urllib.request
-import uuid
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import pandas as pd
 
 from askwise.datasets.tables import table_digest
 from askwise.errors import AskwiseError
+from askwise.files import write_whole
 
 UCI = "https://archive.ics.uci.edu/"
 """The UCI Machine Learning Repository, which distributes all the files below."""
@@ -126,14 +126,9 @@ def _download(file: DataFile, target: Path) -> tuple[bytes, str]:
 
 def _keep(content: bytes, target: Path) -> None:
     """Write a file at once or not at all: readers see either no file or the whole of it."""
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(target, content)
     except OSError as error:
         raise AskwiseError(
             f"datasets: cannot write {target.name} into the folder {target.parent}: {error}. Let the "

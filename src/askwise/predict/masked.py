@@ -88,33 +88,12 @@ class MaskTrainedPredictor(SubsetPredictor):
             self.kept_ = self.adaptation_report_["kept"].to_numpy()
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Layers:
-        import torch
-        from torch import nn
-
-        present, labels = ~np.isnan(values), torch.as_tensor(y)
-
-        def draw() -> tuple[Any, ...]:
+        def draw_masks() -> np.ndarray:
             if callable(self.masks):
-                mask = check_mask(self.masks(values, rng), values.shape, "masks")
-            else:
-                mask = sample(len(values), values.shape[1] + 1, rng)[:, :-1]
-            return torch.as_tensor(self.coder_(values, mask & present), dtype=torch.float32), labels
+                return check_mask(self.masks(values, rng), values.shape, "masks")
+            return sample(len(values), values.shape[1] + 1, rng)[:, :-1]
 
-        network = nn.Sequential(
-            nn.Linear(draw()[0].shape[1], self.width), nn.ReLU(), nn.Linear(self.width, len(self.classes_))
-        )
-        minimise(
-            network.parameters(),
-            draw,
-            lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            description="training under masks",
-            progress=self.progress,
-        )
-        return Layers.from_torch([network[0], network[2]], "relu")
+        return train_under_masks(self.coder_, values, y, len(self.classes_), draw_masks, self)
 
     def _unchanged(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return np.asarray(softmax(self.layers_(self.coder_(values, mask)), axis=1))
@@ -127,6 +106,44 @@ class MaskTrainedPredictor(SubsetPredictor):
                 inputs = self.adapter_.inputs(self.coder_(values[adapted], mask[adapted]))
                 proba[adapted] = self.adapter_.proba(inputs, mask[adapted])
         return proba
+
+
+def train_under_masks(
+    coder: CellCoder,
+    values: np.ndarray,
+    y: np.ndarray,
+    n_classes: int,
+    draw_masks: Callable[[], np.ndarray],
+    options: Any,
+) -> Layers:
+    """One hidden ReLU layer that classifies rows under masks per column (N, D), drawn anew for each epoch.
+
+    `options` has the `width`, `epochs`, `batch_size`, `learning_rate`, `weight_decay` and `progress` of
+    `MaskTrainedPredictor`.
+    """
+    import torch
+    from torch import nn
+
+    present, labels = ~np.isnan(values), torch.as_tensor(y)
+
+    def draw() -> tuple[Any, ...]:
+        return torch.as_tensor(coder(values, draw_masks() & present), dtype=torch.float32), labels
+
+    network = nn.Sequential(
+        nn.Linear(draw()[0].shape[1], options.width), nn.ReLU(), nn.Linear(options.width, n_classes)
+    )
+    minimise(
+        network.parameters(),
+        draw,
+        lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        learning_rate=options.learning_rate,
+        weight_decay=options.weight_decay,
+        description="training under masks",
+        progress=options.progress,
+    )
+    return Layers.from_torch([network[0], network[2]], "relu")
 
 
 class _LastLayer:
