@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,36 @@ def minimise(
             optimiser.step()
         if after_epoch is not None:
             after_epoch()
+
+
+def duelling(widths: Sequence[int], n_actions: int) -> Any:
+    """A torch network of ReLU layers, `widths` from the inputs on, whose head is a value and advantages of actions."""
+    import torch
+    from torch import nn
+
+    class Duelling(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.ModuleList([nn.Linear(*pair) for pair in pairwise(widths)])
+            self.value, self.advantage = nn.Linear(widths[-1], 1), nn.Linear(widths[-1], n_actions)
+
+        def forward(self, seen: Any) -> Any:
+            for layer in self.body:
+                seen = torch.relu(layer(seen))
+            advantage = self.advantage(seen)
+            return self.value(seen) + advantage - advantage.mean(dim=-1, keepdim=True)
+
+    return Duelling()
+
+
+def folded(network: Any) -> Layers:
+    """A `duelling` network as arrays: value + advantage - mean(advantage) is linear, so both heads fold into one."""
+    body = Layers.from_torch(network.body, "relu")
+    heads = Layers.from_torch([network.value, network.advantage], "relu")
+    (value, advantage), (value_bias, advantage_bias) = heads.weights, heads.biases
+    weight = value + advantage - advantage.mean(axis=1, keepdims=True)
+    bias = value_bias + advantage_bias - advantage_bias.mean()
+    return Layers([*body.weights, weight], [*body.biases, bias], "relu")
 
 
 class Ring:

@@ -18,10 +18,10 @@ from torch import nn
 import askwise
 import askwise.acquire.dqn
 from askwise.acquire import DQN
-from askwise.acquire.dqn import _folded, _network, _update, state_inputs
+from askwise.acquire.dqn import _update, state_inputs
 from askwise.acquire.policies import Problem
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.networks import Ring
+from askwise.networks import Ring, duelling, folded
 from askwise.predict import ImputedPredictor, wrap
 from askwise.prices import Prices
 from askwise.value import Rehearsal
@@ -267,21 +267,21 @@ def test_fitting_leaves_the_policy_that_was_given_as_it_was():
 def test_folded_layers_give_what_the_network_gives():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = _network(7, 16, 5).double()
+        network = duelling([7, 16, 16], 5).double()
     inputs = np.random.default_rng(0).normal(size=(50, 7))
     with torch.no_grad():
         expected = network(torch.as_tensor(inputs)).numpy()
-    assert_allclose(_folded(network)(inputs), expected, rtol=0, atol=1e-12)
-    assert len(_folded(network).weights) == 3
+    assert_allclose(folded(network)(inputs), expected, rtol=0, atol=1e-12)
+    assert len(folded(network).weights) == 3
 
 
 def test_value_and_advantage_are_told_apart_by_the_mean():
     """Duelling: the mean over features is the value of the state."""
-    network = _network(4, 8, 3)
+    network = duelling([4, 8, 8], 3)
     inputs = torch.randn(10, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         found = network(inputs)
-        seen = torch.relu(network.second(torch.relu(network.first(inputs))))
+        seen = torch.relu(network.body[1](torch.relu(network.body[0](inputs))))
         value = network.value(seen)[:, 0]
     assert_allclose(found.mean(dim=1).numpy(), value.numpy(), atol=1e-6)
 

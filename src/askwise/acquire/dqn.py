@@ -24,7 +24,7 @@ import numpy as np
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy, Problem
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
+from askwise.networks import CellCoder, Layers, Ring, duelling, folded, import_torch, seeded
 from askwise.progress import track
 from askwise.schema import Schema
 from askwise.value import Rehearsal, per_cost
@@ -126,7 +126,7 @@ def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Genera
     rehearsal = problem.rehearsal()
     n_features = len(problem.schema.features)
     width = state_inputs(dqn.coder_, problem.schema, problem.values[:1], np.zeros((1, n_features), bool)).shape[1]
-    online, target = _network(width, dqn.hidden, n_features), _network(width, dqn.hidden, n_features)
+    online, target = (duelling([width, dqn.hidden, dqn.hidden], n_features) for _ in range(2))
     target.load_state_dict(online.state_dict())
     optimiser = torch.optim.Adam(online.parameters(), lr=schedule.learning_rate, fused=True)
     buffer = Ring(dqn.buffer_size)
@@ -146,7 +146,7 @@ def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Genera
                 if n_updates % schedule.target_every == 0:
                     target.load_state_dict(online.state_dict())
         returns.extend(episode.returns.tolist())
-    return _folded(online), np.array(returns)
+    return folded(online), np.array(returns)
 
 
 class _Episode:
@@ -211,32 +211,3 @@ def _update(online: Any, target: Any, optimiser: Any, batch: list[Any], gamma: f
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-
-
-def _network(width: int, hidden: int, n_features: int) -> Any:
-    """Three layers; the last is split into the value of a state and the advantage of each feature."""
-    import torch
-    from torch import nn
-
-    class Duelling(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.second = nn.Linear(width, hidden), nn.Linear(hidden, hidden)
-            self.value, self.advantage = nn.Linear(hidden, 1), nn.Linear(hidden, n_features)
-
-        def forward(self, inputs: Any) -> Any:
-            seen = torch.relu(self.second(torch.relu(self.first(inputs))))
-            advantage = self.advantage(seen)
-            return self.value(seen) + advantage - advantage.mean(dim=1, keepdim=True)
-
-    return Duelling()
-
-
-def _folded(network: Any) -> Layers:
-    """The trained network as arrays: value + advantage - mean(advantage) is linear, so both heads fold into one."""
-    body = Layers.from_torch([network.first, network.second], "relu")
-    heads = Layers.from_torch([network.value, network.advantage], "relu")
-    (value, advantage), (value_bias, advantage_bias) = heads.weights, heads.biases
-    weight = value + advantage - advantage.mean(axis=1, keepdims=True)
-    bias = value_bias + advantage_bias - advantage_bias.mean()
-    return Layers([*body.weights, weight], [*body.biases, bias], "relu")

@@ -15,7 +15,7 @@ from askwise.baselines.base import Rival
 from askwise.baselines.limits import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
+from askwise.networks import CellCoder, Layers, Ring, duelling, folded, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -182,7 +182,8 @@ class _Learner:
         self.mean_price = float(options.costs_.mean()) or 1.0
         self.known = torch.nn.functional.one_hot(data.labels, n_classes).float() - 1.0  # Q of each classify action
         n_actions = n_classes + data.n_features
-        self.online, self.target = (_network(data.width, options.hidden, n_actions) for _ in range(2))
+        widths = [data.width, *3 * [options.hidden]]
+        self.online, self.target = (duelling(widths, n_actions) for _ in range(2))
         self.optimiser = torch.optim.Adam(
             self.online.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
         )
@@ -202,7 +203,7 @@ class _Learner:
             for _ in range(o.updates_per_round if self.memory.size else 0):
                 self._descend(self._retrace_loss(0.5 * first * remaining))
                 self._follow()
-        return _folded(self.target)
+        return folded(self.target)
 
     def _pretraining_loss(self) -> Any:
         import torch
@@ -308,33 +309,3 @@ class _Learner:
         with torch.no_grad():
             for slow, fast in zip(self.target.parameters(), self.online.parameters(), strict=True):
                 slow.lerp_(fast, self.options.target_rate)
-
-
-def _network(width: int, hidden: int, n_actions: int) -> Any:
-    """Three hidden layers; the last layer is split into the value of a state and the advantage of each action."""
-    import torch
-    from torch import nn
-
-    class Duelling(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = nn.ModuleList([nn.Linear(width, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)])
-            self.value, self.advantage = nn.Linear(hidden, 1), nn.Linear(hidden, n_actions)
-
-        def forward(self, seen: Any) -> Any:
-            for layer in self.body:
-                seen = torch.relu(layer(seen))
-            advantage = self.advantage(seen)
-            return self.value(seen) + advantage - advantage.mean(dim=-1, keepdim=True)
-
-    return Duelling()
-
-
-def _folded(network: Any) -> Layers:
-    """The network as arrays: value + advantage - mean(advantage) is linear, so that both heads fold into one."""
-    body = Layers.from_torch(network.body, "relu")
-    heads = Layers.from_torch([network.value, network.advantage], "relu")
-    (value, advantage), (value_bias, advantage_bias) = heads.weights, heads.biases
-    weight = value + advantage - advantage.mean(axis=1, keepdims=True)
-    bias = value_bias + advantage_bias - advantage_bias.mean()
-    return Layers([*body.weights, weight], [*body.biases, bias], "relu")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from askwise.baselines.masked_network import Best, MaskedRows, TwoNetworkRival, rollout, train_with_patience
+from askwise.baselines.masked_network import Best, MaskedRows, train_with_patience
+from askwise.baselines.two_networks import TwoNetworkRival, rollout
 from askwise.networks import seeded
 from askwise.randomness import LARGEST_SEED
 

@@ -1,27 +1,18 @@
-"""What rivals made of masked networks share: masked rows as tensors, training with patience, a pretrained predictor."""
+"""What rivals made of masked networks share: masked rows as tensors, training with patience, pretraining."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
-from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.limits import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
-from askwise.networks import CellCoder, Layers, import_torch, seeded
-from askwise.predict.base import SubsetPredictor
+from askwise.networks import CellCoder, Layers
 from askwise.progress import track
-from askwise.randomness import seed_from
 from askwise.schema import Schema
 
 DROPOUT_DRAWS = 2**20
-MOST_FEATURES = 10
-"""Purchases per training episode unless more are asked for."""
-
 JUDGED_STATES = 512
 """Fewest states that a held-out loss is the mean of: few held-out rows are judged several times, drawn anew."""
 
@@ -254,109 +245,3 @@ def pretrain(
         description="training under masks",
         progress=progress,
     )
-
-
-def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """Buy the best-scored feature of each row, again and again.
-
-    Parameters
-    ----------
-    rows, free
-        Rows (n,), and the features (M,) bool that are known from the start where a row has them.
-    scores
-        Function of what a network sees (n, P) and the features had (n, M) bool -> (n, M), higher is better.
-
-    Returns
-    -------
-    masks, bought
-        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = nothing was left.
-    """
-    import torch
-
-    available = data.available[rows]
-    masks, bought = [available & free], []
-    with torch.no_grad():
-        for _ in range(n_steps):
-            mask = masks[-1]
-            buyable = available & ~mask
-            best = scores(data.inputs(rows, mask.float()), mask).masked_fill(~buyable, -torch.inf).argmax(dim=1)
-            masks.append(mask | (torch.nn.functional.one_hot(best, data.n_features).bool() & buyable))
-            bought.append(torch.where(buyable.any(dim=1), best, -1))
-    return torch.stack(masks), torch.stack(bought)
-
-
-class TwoNetworkRival(Rival):
-    """A predictor pretrained under random masks, and a second network that chooses; subclasses train the two jointly.
-
-    Subclasses store the parameters that are declared here, and write `_train_jointly` and `_worth`.
-    """
-
-    hidden: Sequence[int]
-    dropout: float
-    max_features: int | None
-    pretrain_epochs: int
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    patience: int
-    holdout: float
-
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("pretrain_epochs", "epochs", "patience"), Whole(0)),
-        "hidden": WIDTHS,
-        "dropout": DROPOUT,
-        "max_features": Whole(1, optional=True),
-        "holdout": Number(0, 0.5, above=True),
-    }
-
-    def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
-        """Train the pretrained `predictor` and the `chooser` on `rows`, and leave what is best on the `judged` ones."""
-        raise NotImplementedError
-
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Worth of each feature, before its price: encoded rows (n, D) and the features had (n, M) -> (n, M)."""
-        raise NotImplementedError
-
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        torch = import_torch(type(self).__name__, "DynamicFeatureSelector with its defaults")
-        self.coder_ = CellCoder(values, self.schema_)
-        rows, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
-        with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
-            predictor = feed_forward(data.width, self.hidden, len(self.classes_), self.dropout)
-            chooser = feed_forward(data.width, self.hidden, data.n_features, self.dropout)
-            pretrain(
-                predictor,
-                data,
-                rows,
-                judged,
-                epochs=self.pretrain_epochs,
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
-                patience=self.patience,
-                progress=self.progress,
-            )
-            if self._n_steps():
-                self._train_jointly(predictor, chooser, data, rows, judged)
-        self.predictor_layers_, self.chooser_layers_ = served(predictor), served(chooser)
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
-
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
-
-    def _seen(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """What a network sees of encoded rows when the features of `mask` (n, M) are had."""
-        return self.coder_(values, self.schema_.expand(mask) & ~np.isnan(values))
-
-    def _free(self) -> Any:
-        """(M,) bool tensor: features that are known from the start."""
-        import torch
-
-        return torch.as_tensor(self.costs_ == 0)
-
-    def _n_steps(self) -> int:
-        """Purchases per training episode: `max_features` of the features that cost something."""
-        n_paid = int((self.costs_ > 0).sum())
-        return min(n_paid, MOST_FEATURES if self.max_features is None else self.max_features)

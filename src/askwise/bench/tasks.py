@@ -87,13 +87,12 @@ def _costs(dataset: Any, prices: str, seed: int) -> Any:
 def _split(y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers in random order; a class of a single row is trained on."""
     order = rng.permutation(len(y))
-    unit = y if groups is None else groups
     if groups is not None:
         chosen = rng.permutation(np.unique(groups))[: round(TEST_SHARE * len(np.unique(groups)))]
         testing = np.isin(groups, chosen)
     else:
         testing = np.zeros(len(y), dtype=bool)
-        for label in np.unique(unit):
+        for label in np.unique(y):
             rows = order[y[order] == label]
             testing[rows[: round(TEST_SHARE * len(rows))]] = True
     return order[~testing[order]], order[testing[order]]
