@@ -278,12 +278,14 @@ def test_equal_prices_are_evaluated_in_one_run_that_serves_all_budgets(monkeypat
         check_row(owner, holes, y, row)
 
 
-def test_with_prices_each_budget_is_an_episode_of_its_own(monkeypatch):
+def test_with_prices_each_budget_is_bought_for_alone_and_predicted_once(monkeypatch):
     X, y = data()
-    owner = selector(costs=Prices([3, 1, 2, 5, 1], shared=[([0, 1], 1)]), epistemic=None).fit(X, y)
-    episodes = counted_episodes(monkeypatch)
-    table = owner.evaluate(X[:50], y[:50], budgets=[2, 5, 7])
-    assert episodes == [2, 5, 7]
+    owner = selector(costs=Prices([3, 1, 2, 5, 1], shared=[([0, 1], 1)]), policy="random", epistemic=None).fit(X, y)
+    with monkeypatch.context() as patched:
+        asked, answer = [], owner.predictor_.predict_proba
+        patched.setattr(owner.predictor_, "predict_proba", lambda *args: asked.append(len(args[0])) or answer(*args))
+        table = owner.evaluate(X[:50], y[:50], budgets=[2, 5, 7])
+    assert asked == [50, 50, 50]
     for row in table.itertuples():
         check_row(owner, X[:50], y[:50], row)
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, run_episodes
+from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, purchases, run_episodes
 from askwise.acquire.evaluation import default_budgets, measures, state_within
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
@@ -214,12 +214,23 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
         if self.prices_.uniform and not chosen.reads_budget:
-            run = self._episode(truth, max(budgets, default=0.0), chosen, self.progress)
+            start = self._nothing_known(truth, max(budgets, default=0.0))
+            run = run_episodes(start, truth, chosen, self.predictor_, progress=self.progress)
             return [state_within(run, budget) for budget in budgets]
-        jobs = (delayed(self._episode)(truth, budget, chosen, False) for budget in budgets)
-        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        return [state_within(run, np.inf) for run in track(runs, "budgets", len(budgets), self.progress)]
+        jobs = (delayed(self._final_state)(truth, budget, chosen) for budget in budgets)
+        ends = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        return list(track(ends, "budgets", len(budgets), self.progress))
 
-    def _episode(self, truth: np.ndarray, budget: float, policy: Policy, progress: bool | str) -> Trajectory:
-        state = self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
-        return run_episodes(state, truth, policy, self.predictor_, None, None, progress)
+    def _nothing_known(self, truth: np.ndarray, budget: float) -> Acquisition:
+        return self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
+
+    def _final_state(
+        self, truth: np.ndarray, budget: float, policy: Policy
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `final_states`, under one budget: nothing is predicted before the money is spent."""
+        state = self._nothing_known(truth, budget)
+        spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
+        for features, paid in purchases(state, truth, policy, self.predictor_):
+            spent += paid
+            bought += features >= 0
+        return self.predictor_.predict_proba(state.values, state.column_mask), spent, bought

@@ -6,7 +6,7 @@ carried forward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +198,30 @@ class Trajectory:
         return t
 
 
+def purchases(
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    predictor: SubsetPredictor,
+    wants_to_stop: Callable[[], np.ndarray] | None = None,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Buy until no row can or wants to; yields (features, prices paid) after each step, a feature of -1 = none."""
+    done = np.zeros(len(state.mask), dtype=bool)
+    while True:
+        buyable = state.buyable(predictor) & ~done[:, None]
+        if wants_to_stop is not None:
+            has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
+            done |= wants_to_stop() & ~has_free
+            buyable &= ~done[:, None]
+        if not buyable.any():
+            return
+        choice, _ = state.choose(policy, buyable)
+        done |= choice < 0
+        if done.all():
+            return
+        yield choice, state.receive(choice, truth)
+
+
 def steps(
     state: Acquisition,
     truth: np.ndarray,
@@ -206,28 +230,17 @@ def steps(
     epistemic: EpistemicEstimator | None = None,
     stop: Stopping | None = None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
-    """Buy until no row can or wants to; yields (features, prices paid, proba, uncertainties), first as it was."""
+    """`purchases` with what is predicted after each: yields (features, paid, proba, uncertainties), first as it was."""
     n = len(state.mask)
     proba, found = assess(predictor, epistemic, state.values, state.column_mask)
     uncertainty = found.as_dict()
     yield np.full(n, -1), np.zeros(n), proba, uncertainty
-    done = np.zeros(n, dtype=bool)
-    while True:
-        buyable = state.buyable(predictor) & ~done[:, None]
-        if stop is not None:
-            has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
-            done |= stop.stops(state, proba) & ~has_free
-            buyable &= ~done[:, None]
-        if not buyable.any():
-            return
-        choice, _ = state.choose(policy, buyable)
-        done |= choice < 0
-        if done.all():
-            return
-        paid = state.receive(choice, truth)
-        new_proba, found = assess(predictor, epistemic, state.values[~done], state.column_mask[~done])
-        proba = _replaced(proba, ~done, new_proba)
-        uncertainty = {name: _replaced(uncertainty[name], ~done, new) for name, new in found.as_dict().items()}
+    wants_to_stop = None if stop is None else lambda: stop.stops(state, proba)
+    for choice, paid in purchases(state, truth, policy, predictor, wants_to_stop):
+        bought = choice >= 0
+        new_proba, found = assess(predictor, epistemic, state.values[bought], state.column_mask[bought])
+        proba = _replaced(proba, bought, new_proba)
+        uncertainty = {name: _replaced(uncertainty[name], bought, new) for name, new in found.as_dict().items()}
         yield choice, paid, proba, uncertainty
 
 

@@ -91,8 +91,12 @@ class FullInformation(FullRowRival):
         """As that of `DynamicFeatureSelector`, with the prediction from everything at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))
 
-    def _episode(self, truth: np.ndarray, budget: float, policy: Policy, progress: bool | str) -> Trajectory:
-        return self._seeing(truth, super()._episode(truth, budget, policy, progress))
+    def final_states(
+        self, X: Any, budgets: Sequence[float], policy: Policy | None = None
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As that of `DynamicFeatureSelector`, with the prediction from everything under every budget."""
+        everything = self.predict_proba(X)
+        return [(everything, spent, bought) for _, spent, bought in super().final_states(X, budgets, policy)]
 
     def _seeing(self, truth: np.ndarray, run: Trajectory) -> Trajectory:
         proba, found = assess(self.predictor_, None, truth, ~np.isnan(truth))
