@@ -283,7 +283,12 @@ def test_with_prices_each_budget_is_bought_for_alone_and_predicted_once(monkeypa
     owner = selector(costs=Prices([3, 1, 2, 5, 1], shared=[([0, 1], 1)]), policy="random", epistemic=None).fit(X, y)
     with monkeypatch.context() as patched:
         asked, answer = [], owner.predictor_.predict_proba
-        patched.setattr(owner.predictor_, "predict_proba", lambda *args: asked.append(len(args[0])) or answer(*args))
+
+        def counted(values, mask):
+            asked.append(len(values))
+            return answer(values, mask)
+
+        patched.setattr(owner.predictor_, "predict_proba", counted)
         table = owner.evaluate(X[:50], y[:50], budgets=[2, 5, 7])
     assert asked == [50, 50, 50]
     for row in table.itertuples():

@@ -9,6 +9,7 @@ import numpy as np
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.evaluation import measures
 from askwise.acquire.policies import Random
+from askwise.baselines import StaticBest
 from askwise.bench.cells import Measurement
 from askwise.bench.tasks import Task
 from askwise.metrics import calibration_surplus
@@ -19,7 +20,8 @@ from askwise.uncertainty import entropy
 def by_budget(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     """Measures by budget, of the method and of its predictor under random orders (metrics that begin with random).
 
-    ``surplus_k`` is the k-th bin of the calibration error before absolute values, to be pooled over seeds.
+    The best fixed subset is not tried under random orders. ``surplus_k`` is the k-th bin of the calibration error
+    before absolute values, to be pooled over seeds.
     """
     budgets = method.default_budgets()
     y = class_positions(method.classes_, task.y_test)
@@ -29,6 +31,8 @@ def by_budget(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
         yield Measurement("entropy", float(entropy(end[0]).mean()), budget)
         surplus = calibration_surplus(y, end[0])
         yield from (Measurement(f"surplus_{k}", surplus[k], budget) for k in np.flatnonzero(surplus))
+    if isinstance(method, StaticBest):
+        return  # it would train a forest for every random subset
     at_random = method.final_states(task.X_test, budgets, Random(task.seed))
     for budget, (proba, _, _) in zip(budgets, at_random, strict=True):
         yield Measurement("random_accuracy", float((proba.argmax(axis=1) == y).mean()), budget)

@@ -92,7 +92,10 @@ def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tupl
     limits, versions = manifest.get("limits", {}), manifest.get("versions", {})
     n_seeds = rows.groupby(["data", "prices"])["seed"].nunique()
     seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
+    hours = timings.groupby(CELL)["fit_seconds"].max().sum() / 3600, timings["study_seconds"].sum() / 3600
     return [
+        ("commands", "; ".join(manifest.get("commands", [])) or "unknown"),
+        ("time", f"{hours[0]:.1f} hours of fitting and {hours[1]:.1f} of measuring, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and, where random, of prices"),

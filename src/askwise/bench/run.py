@@ -116,7 +116,7 @@ def run(
     cells = plan(check_suites(suites), chosen, seeds, methods, data)
     if not cells:
         raise InvalidInput("Nothing to run: none of the chosen methods or data sets belongs to the chosen suites.")
-    open_folder(out, profile)
+    open_folder(out, profile, command(suites, profile, seeds, methods, data))
     waiting = {cell: pending for cell, studies in cells.items() if (pending := _pending(cell, studies, out))}
     n_done = len(cells) - len(waiting)
     jobs_to_do = (delayed(_work)(cell, list(studies), out, asdict(chosen.limits)) for cell, studies in waiting.items())
@@ -142,8 +142,26 @@ def _work(cell: Cell, studies: Sequence[str], out: Path, limits: dict[str, int])
         return cell, work(cell, {name: SUITES[name].study for name in studies}, out, fit)
 
 
-def open_folder(out: Path, profile: str) -> None:
-    """Make the folder, or see that what is in it was made by the same parameters."""
+def command(
+    suites: Sequence[str],
+    profile: str,
+    seeds: int | None = None,
+    methods: Sequence[str] | None = None,
+    data: Sequence[str] | None = None,
+) -> str:
+    """What a person types to run the same."""
+    options = {
+        "seeds": None if seeds is None else str(seeds),
+        "methods": None if methods is None else ",".join(methods),
+        "data": None if data is None else ",".join(data),
+        "profile": profile,
+    }
+    given = [f"--{name} {value}" for name, value in options.items() if value is not None]
+    return " ".join(["askwise bench", *suites, *given])
+
+
+def open_folder(out: Path, profile: str, told: str) -> None:
+    """Make the folder, or see that what is in it was made by the same parameters; and note the command there."""
     manifest = out / "manifest.json"
     ours = {
         "format": FORMAT,
@@ -159,8 +177,7 @@ def open_folder(out: Path, profile: str) -> None:
     if found is None:
         if any((out / "cells").iterdir()):
             raise InvalidInput(f"{out} holds results but no readable manifest.json; choose another folder with --out.")
-        write_whole(manifest, json.dumps({**ours, "versions": versions()}, indent=1))
-        return
+        found = {**ours, "versions": versions(), "commands": []}
     differs = [name for name, value in ours.items() if found.get(name) != value]
     if differs:
         name = differs[0]
@@ -168,6 +185,8 @@ def open_folder(out: Path, profile: str) -> None:
             f"{out} holds results made with {name} {found.get(name)!r}, not {ours[name]!r}, and these are not to be "
             "mixed. Choose another folder with --out, run with the same settings, or delete this one."
         )
+    if told not in found["commands"]:
+        write_whole(manifest, json.dumps({**found, "commands": [*found["commands"], told]}, indent=1))
 
 
 def versions() -> dict[str, str]:

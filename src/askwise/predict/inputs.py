@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,8 @@ from askwise.predict.imputed import typical_row
 from askwise.predict.rules import Interval, OneOf
 from askwise.predict.wrapped import FrozenModel
 
-ROWS_TO_PROBE = 2000
+ROWS_TO_PROBE = 500
+ROWS_AT_ONCE = 20_000
 ROWS_BEYOND = 100
 MOST_VALUES = 500
 MOST_WORDS = 4
@@ -116,25 +117,56 @@ class ModelInputs:
         rows = np.random.default_rng(0).permutation(len(self._values))[:ROWS_TO_PROBE]
         complete = np.where(np.isnan(self._values[rows]), self._typical, self._values[rows])
         before = self._transformed(complete)
-        depends = np.zeros((complete.shape[1], before.shape[1]), dtype=bool)
-        for j in range(complete.shape[1]):
-            seen = self._values_of(j)
-            depends[j] = self._changes(j, seen, complete, before)
-            for cell in self._values_beyond(j, seen):
-                with contextlib.suppress(Exception):  # a value that a step of the user's refuses cannot come in
-                    depends[j] |= self._changes(j, cell, complete[:ROWS_BEYOND], before[:ROWS_BEYOND])
+        seen = [(j, self._values_of(j)) for j in range(complete.shape[1])]
+        depends = self._changes(seen, complete, before)
+        beyond = [(j, cell) for j, cells in seen for cell in self._values_beyond(j, cells)]
+        changed = self._changes(beyond, complete[:ROWS_BEYOND], before[:ROWS_BEYOND], refusable=True)
+        for (j, _), line in zip(beyond, changed, strict=True):
+            depends[j] |= line
         # A column that could not be varied may be behind any input that nothing else moves.
-        constant = np.array([len(self._values_of(j)) == 1 for j in range(len(depends))])
+        constant = np.array([len(cells) == 1 for _, cells in seen])
         depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
         return depends
 
-    def _changes(self, j: int, cells: np.ndarray, complete: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """(P,) inputs that change when the cells of column j are replaced by these, in turn."""
-        at = np.arange(max(len(complete), len(cells))) % len(complete)
+    def _changes(
+        self,
+        probes: Sequence[tuple[int, np.ndarray]],
+        complete: np.ndarray,
+        before: np.ndarray,
+        refusable: bool = False,
+    ) -> np.ndarray:
+        """Inputs that change when the cells of a column are replaced by others, in turn: (probes, P).
+
+        A probe is (column, cells). Many are put through the steps at once, which costs little more than one;
+        `refusable` ones that a step of the user's refuses change nothing, because such values cannot come in.
+        """
+        sizes = [max(len(complete), len(cells)) for _, cells in probes]
+        if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
+            try:
+                return self._changes_at_once(probes, sizes, complete, before)
+            except Exception:
+                if not refusable:
+                    raise
+                if len(probes) < 2:
+                    return np.zeros((len(probes), before.shape[1]), dtype=bool)
+        half = len(probes) // 2
+        return np.concatenate(
+            [self._changes(part, complete, before, refusable) for part in (probes[:half], probes[half:])]
+        )
+
+    def _changes_at_once(
+        self, probes: Sequence[tuple[int, np.ndarray]], sizes: Sequence[int], complete: np.ndarray, before: np.ndarray
+    ) -> np.ndarray:
+        if not probes:
+            return np.zeros((0, before.shape[1]), dtype=bool)
+        at = np.concatenate([np.arange(size) % len(complete) for size in sizes])
+        starts = np.cumsum([0, *sizes[:-1]])
         other = complete[at]
-        other[:, j] = np.resize(cells, len(at))
+        for (j, cells), start, size in zip(probes, starts, sizes, strict=True):
+            other[start : start + size, j] = np.resize(cells, size)
         after, before = self._transformed(other), before[at]
-        return np.any((after != before) & ~(np.isnan(after) & np.isnan(before)), axis=0)
+        changed = (after != before) & ~(np.isnan(after) & np.isnan(before))
+        return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
 
     def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
         """Values that the rows of `fit` do not have, though those that the model was trained on may have had them."""
