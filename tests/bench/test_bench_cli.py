@@ -1,9 +1,11 @@
 """`askwise bench` and `askwise report`, run for real on a grid of one quick method."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -193,6 +195,11 @@ def test_report_writes_a_page_and_a_markdown_file(copy):
         assert accuracy in text
         assert logistic in text
     assert html.count("<svg") == 5  # accuracy, its calibration, against random, entropy; and the Bernoulli ensembles
+    assert "askwise bench" in markdown  # the command that made it
+    linked = re.findall(r"\]\((.+?)\)", markdown)
+    assert len(linked) == 5
+    for name in linked:
+        assert ElementTree.parse(copy / name).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 
 @pytest.mark.parametrize("there", ["nothing", "an empty folder", "a file", "other columns", "no timings"])

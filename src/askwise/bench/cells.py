@@ -102,8 +102,9 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file at once or not at all."""
+    """Write a file at once or not at all, its folder made where it is missing."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(path, text)
     except OSError as error:
         raise AskwiseError(

@@ -22,6 +22,7 @@ from askwise.bench.suites import SUITES
 from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows
 from askwise.errors import InvalidInput
 
+FIGURES = "figures"
 HOW_JUDGED = (
     "A claim is put as paired differences that must be above 0; the number shows them, weakest first, with their 95 % "
     "t intervals over the seeds. It holds where all of these lie above 0. It does not hold where one lies below 0, at "
@@ -47,6 +48,8 @@ class Page:
 def write_page(folder: Path) -> tuple[Path, Path]:
     """Write ``report.html`` and ``report.md`` from ``rows.csv``, with whatever suites it has rows of.
 
+    The page holds its pictures; those of the Markdown file are in ``figures``.
+
     Parameters
     ----------
     folder
@@ -60,6 +63,8 @@ def write_page(folder: Path) -> tuple[Path, Path]:
     page = make_page(folder)
     html, markdown = folder / "report.html", folder / "report.md"
     write_whole(html, _template().render(page=page, how_judged=HOW_JUDGED))
+    for picture in page.pictures:
+        write_whole(folder / FIGURES / f"{picture.name}.svg", str(picture.svg))
     write_whole(markdown, to_markdown(page))
     return html, markdown
 
@@ -138,11 +143,14 @@ def _failures(folder: Path) -> list[str]:
 
 
 def to_markdown(page: Page) -> str:
-    """The page without its pictures."""
-    parts = [f"# {page.title}", "Written by `askwise bench`; the figures are in report.html."]
+    """The page, with links to its pictures."""
+    parts = [f"# {page.title}", "Written by `askwise report`; how it was made is told at the end."]
     parts += ["## The paper's claims", HOW_JUDGED, _verdicts_in_markdown(page.verdicts)]
     for table in page.tables:
         parts += [f"## {table.title} ({table.label})", table.note, _table_in_markdown(table)]
+    for picture in page.pictures:
+        parts += [f"## {picture.title} ({picture.label})", picture.note]
+        parts += [f"![{picture.title}]({FIGURES}/{picture.name}.svg)"]
     if page.missing or page.failures:
         parts += ["## Not here", "\n".join(f"- not run: {line}" for line in page.missing)]
         parts += ["\n".join(f"- failed: {line}" for line in page.failures)]

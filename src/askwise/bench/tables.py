@@ -146,12 +146,12 @@ def _accuracy_table(
     for method in average.sort_values(ascending=False, na_position="last", kind="stable").index:
         cells = [_accuracy_entry(stats, name, method, means[name], printed) for name in data]
         mean = Entry(
-            shown(average[method], 2), paper=shown(paper.mean(axis=1).get(method), 2), best=_is_best(average, method)
+            shown(average[method], 2), paper=_printed(paper.mean(axis=1), method, 2), best=_is_best(average, method)
         )
         rank = Entry(shown(ranks.get(method), 1), best=_is_best(-ranks, method))
         body.append((Entry(method_name(method)), *cells, mean, rank))
         if printed:
-            body[-1] += (Entry(shown(their_ranks.get(method), 1), paper=shown(paper_ranks.get(method), 1)),)
+            body[-1] += (Entry(shown(their_ranks.get(method), 1), paper=_printed(paper_ranks, method, 1)),)
     head = ["method", *map(data_name, data), "average", "rank"]
     note = f"{SPREADS}; {_seeds(stats['seeds'])}."
     if printed:
@@ -195,6 +195,11 @@ def method_name(method: str) -> str:
     name = published.METHODS.get(method, method)
     kind = (getattr(METHODS.get(method), "args", None) or [None])[0]
     return f"{name}†" if getattr(kind, "sees_everything", False) else name
+
+
+def _printed(values: pd.Series, method: str, digits: int) -> str:
+    """The paper's number; nothing where it has none."""
+    return shown(values[method], digits) if method in values.index and pd.notna(values[method]) else ""
 
 
 def _is_best(values: pd.Series, name: str) -> bool:
