@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from askwise.bench.cells import Cell, write
-from askwise.bench.figures import SHOWN, method_colours
+from askwise.bench.figures import SHOWN, accuracy_pictures, method_colours
 from askwise.bench.methods import METHODS
 from askwise.bench.page import make_page, to_markdown, write_page
 from askwise.bench.run import COLUMNS, collect, run
@@ -186,14 +186,15 @@ def test_bernoulli_members_as_the_appendix_has_them():
 
 def study_lines(n):
     rng = np.random.default_rng(0)
-    for method in ("greedy-cart", "vip"):
+    for method in ("rl-remlp", "vip"):
         cell = ("wine", method, "uniform", 0)
         for percent in range(0, 100, 10):
             for budget, height in ((1.3, 0.5), (6.5, 0.8)):
                 name = f"selective[total]/kept_accuracy_{percent}"
                 yield (*cell, budget, name, height + percent / 1000)
         for k in range(n):
-            for name in ("bias/kl_full", "bias/kl_ref", "reparam/error_imputed", "reparam/error_adapted"):
+            errors = [f"reparam/error_{model}" for model in ("imputed", "adapted", "local")]
+            for name in ("bias/kl_full", "bias/kl_ref", *(errors if method == "rl-remlp" else [])):
                 yield (*cell, 3.0, f"{name}[subset={k}]", rng.random())
             for name in ("scatter/aleatoric", "scatter/epistemic"):
                 yield (*cell, 3.0, f"{name}[case={k}]", rng.random())
@@ -202,13 +203,27 @@ def study_lines(n):
 def test_studies_are_drawn_where_they_are_there():
     rows = pd.DataFrame(study_lines(7), columns=list(COLUMNS)).astype({"metric": "category"})
     found = {picture.name: picture for picture in study_pictures(rows)}
-    assert set(found) == {"rejection", "bias", "scatter", "reparam"}
+    assert set(found) == {"rejection", "bias", "scatter", "reparam", "reparam-gaps"}
     assert found["scatter"].svg.count("<use") - found["scatter"].svg.count("ytick") >= 14
     assert [picture.name for picture in pictures(rows)][-1] == "bernoulli"
     pairs = points(rows, "bias/kl_full", "bias/kl_ref")
     assert len(pairs) == 14
     chosen = rows[(rows["method"] == "vip") & (rows["metric"] == "bias/kl_ref[subset=4]")]["value"]
     assert pairs.loc[("wine", "vip", "uniform", 0, 3.0, "4"), "y"] == chosen.item()
+
+
+def test_a_method_without_random_choices_does_not_empty_the_figure_of_the_others():
+    lines = [
+        ("wine", method, "variable", 0, budget, metric, 0.5 + 0.1 * budget)
+        for method in ("vip", "static-best")
+        for metric in ("accuracy", "random_accuracy", "entropy", "random_entropy")
+        for budget in (1.0, 2.0)
+        if method == "vip" or not metric.startswith("random_")
+    ]
+    rows = pd.DataFrame(lines, columns=list(COLUMNS)).astype({"metric": "category"})
+    found = {picture.name: picture for picture in accuracy_pictures(rows)}
+    assert 'id="difference-variable-vip"' in found["difference-variable"].svg
+    assert "static-best" not in found["difference-variable"].svg
 
 
 def test_rejection_is_drawn_at_the_highest_budget():

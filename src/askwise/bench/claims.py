@@ -5,7 +5,7 @@ A claim is put as numbers that must be above 0, one per seed: a paired differenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +13,20 @@ import pandas as pd
 from scipy import stats
 
 from askwise.bench import published
-from askwise.bench.tables import curves, data_name, method_name, ordered_data, single
+from askwise.bench.tables import curves, data_name, method_name, ordered_data
 
 HOLDS, FAILS, UNDECIDED, NOT_MEASURED = "holds", "does not hold", "undecided", "not measured"
 CONFIDENCE = 0.95
+TEST_TO_TRAINING = 0.25
+"""Rows that judge for each that trains, in every split."""
+
 FEWEST_SEEDS = 3
 """With fewer nothing is decided: on small test sets two seeds can give the very same difference."""
 
 MOST_NUMBERS = 3
 DYNAMIC = [name for name in published.METHODS if name not in published.STATIC]
 Pair = tuple[str, str]
-Source = tuple[str | None, str]
+Source = tuple[str | None, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,15 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What must be above 0 for a claim to hold, one number per seed, over `data`; empty where it was not measured."""
+    """What must be above 0 for a claim to hold, one number per seed, over `data`; empty where it was not measured.
+
+    `n_tried` is the number of comparisons that it is the best of.
+    """
 
     what: str
     samples: np.ndarray
     data: tuple[str, ...]
+    n_tried: int = 1
 
     @classmethod
     def over(cls, what: str, by_seed: pd.Series) -> Finding:
@@ -54,13 +61,15 @@ class Finding:
     def interval(self, n_compared: int = 1) -> tuple[float, float]:
         """Bounds of the mean over the seeds by the t distribution, wide enough for the least of `n_compared` findings.
 
-        The error that is allowed is divided by their number (Bonferroni). No bounds with fewer than `FEWEST_SEEDS`.
+        The error that is allowed is divided by their number (Bonferroni). The splits of the seeds share rows, so the
+        variance of the mean is more than 1 / n of theirs: what the test rows are to the training rows is added (Nadeau
+        and Bengio, 2003). No bounds with fewer than `FEWEST_SEEDS`.
         """
         n = len(self.samples)
         if n < FEWEST_SEEDS:
             return -np.inf, np.inf
-        quantile = stats.t.ppf(1 - (1 - CONFIDENCE) / 2 / n_compared, n - 1)
-        half = quantile * self.samples.std(ddof=1) / np.sqrt(n)
+        quantile = stats.t.ppf(1 - (1 - CONFIDENCE) / 2 / (n_compared * self.n_tried), n - 1)
+        half = quantile * self.samples.std(ddof=1) * np.sqrt(1 / n + TEST_TO_TRAINING)
         return float(self.samples.mean() - half), float(self.samples.mean() + half)
 
     def verdict(self, n_compared: int = 1) -> str:
@@ -123,23 +132,50 @@ def better(prices: str, pairs: Sequence[Pair], rows: pd.DataFrame) -> list[Findi
     ]
 
 
+def better_on_each(prices: str, pairs: Sequence[tuple[str, Pair]], rows: pd.DataFrame) -> list[Finding]:
+    """The first of each pair is the more accurate one on the table that is named with it."""
+    scores = accuracy_by_seed(rows, prices)
+    found = []
+    for data, (a, b) in pairs:
+        here = scores[scores.index.get_level_values("data") == data]
+        what = f"{method_name(a)} over {method_name(b)} on {data_name(data)}"
+        found.append(Finding.over(what, of_method(here, a) - of_method(here, b)))
+    return found
+
+
 def in_print(prices: str, pairs: Iterable[Pair]) -> str:
     """Whether the averages that the paper prints say the same of all pairs."""
     average = {name: row.average for name, row in published.ACCURACIES[prices].items()}
-    against = [(a, b) for a, b in pairs if average[a] <= average[b]]
-    if not against:
-        return "agree"
-    said = ", ".join(f"{method_name(a)} {average[a]} and {method_name(b)} {average[b]}" for a, b in against)
-    return f"contradict: {said}"
+    return _contradictions([(a, average[a], b, average[b], "") for a, b in pairs])
 
 
-def against_random(signs: Mapping[str, int], rows: pd.DataFrame) -> list[Finding]:
-    """Points of accuracy that the choices of each method gain over random ones; a sign of -1 counts what they lose."""
-    gain = accuracy_by_seed(rows, "variable") - accuracy_by_seed(rows, "variable", "random_accuracy")
-    return [
-        Finding.over(f"{method_name(name)}, points {'gained' if sign > 0 else 'lost'}", sign * of_method(gain, name))
-        for name, sign in signs.items()
-    ]
+def in_print_on_each(prices: str, pairs: Iterable[tuple[str, Pair]]) -> str:
+    """Whether the figures that the paper prints for each table say the same."""
+    printed = {name: row.by_data for name, row in published.ACCURACIES[prices].items()}
+    return _contradictions(
+        [(a, printed[a][data][0], b, printed[b][data][0], f" on {data_name(data)}") for data, (a, b) in pairs]
+    )
+
+
+def _contradictions(compared: Iterable[tuple[str, float, str, float, str]]) -> str:
+    against = [f"{method_name(a)} {x} and {method_name(b)} {y}{on}" for a, x, b, y, on in compared if x <= y]
+    return f"contradict: {', '.join(against)}" if against else "agree"
+
+
+def against_random(methods: Iterable[str], rows: pd.DataFrame) -> list[Finding]:
+    """Points of accuracy that the choices of each method gain over random ones."""
+    gain = _gain_over_random(rows)
+    return [Finding.over(f"{method_name(name)}, points gained", of_method(gain, name)) for name in methods]
+
+
+def hardly_beats_random(method: str, points: float, rows: pd.DataFrame) -> list[Finding]:
+    """What the gain of a method over random choices leaves to a margin."""
+    left = points - of_method(_gain_over_random(rows), method)
+    return [Finding.over(f"{points:g} less the points gained", left)]
+
+
+def _gain_over_random(rows: pd.DataFrame) -> pd.Series:
+    return accuracy_by_seed(rows, "variable") - accuracy_by_seed(rows, "variable", "random_accuracy")
 
 
 def equal_prices_are_easier(rows: pd.DataFrame) -> list[Finding]:
@@ -149,15 +185,16 @@ def equal_prices_are_easier(rows: pd.DataFrame) -> list[Finding]:
 
 
 def static_beats_half(rows: pd.DataFrame) -> list[Finding]:
-    """Which share of the dynamic methods that were run on the same data static CMI leaves behind."""
+    """Which share of the dynamic methods that were run on the same data static CMI leaves behind; half is enough."""
     scores = accuracy_by_seed(rows, "uniform").unstack("data").dropna()
     mean = scores.mean(axis=1).unstack("method").dropna(axis=1)
     rivals = [name for name in DYNAMIC if name in mean]
     if not rivals or "static-cmi" not in mean:
         return [Finding("", np.empty(0), ())]
     share = mean[rivals].lt(mean["static-cmi"], axis=0).mean(axis=1)
-    what = f"share of {len(rivals)} dynamic methods below it, less one half"
-    return [Finding(what, share.to_numpy(dtype=float) - 0.5, tuple(map(str, scores.columns)))]
+    enough = (len(rivals) / 2 - 0.5) / len(rivals)
+    what = f"share of {len(rivals)} dynamic methods below it, less {enough:.2f}"
+    return [Finding(what, share.to_numpy(dtype=float) - enough, tuple(map(str, scores.columns)))]
 
 
 def entropy_falls(rows: pd.DataFrame) -> list[Finding]:
@@ -173,19 +210,30 @@ def entropy_falls_alike(rows: pd.DataFrame) -> list[Finding]:
 
 
 def _fall(rows: pd.DataFrame, metric: str) -> pd.Series:
-    """Entropy at the lowest budget less that at the highest, mean over the methods, by (data, seed)."""
+    """Entropy at the lowest budget less that at the highest, mean over the paper's methods, by (data, seed)."""
     by_level = curves(rows, metric, "variable")
-    by_level = by_level[by_level.index.get_level_values("data").isin(published.DATA)]
+    data, method, _ = (by_level.index.get_level_values(k) for k in range(3))
+    by_level = by_level[data.isin(published.DATA) & method.isin(published.METHODS)]
     fall = by_level.bfill(axis=1).iloc[:, :1].sum(axis=1) - by_level.ffill(axis=1).iloc[:, -1:].sum(axis=1)
     return fall.groupby(["data", "seed"]).mean()
 
 
 def accuracy_not_monotone(rows: pd.DataFrame) -> list[Finding]:
-    """How often one more step of the budget lowers accuracy."""
-    steps = curves(rows, "accuracy", "variable").diff(axis=1).iloc[:, 1:]
-    falls = (steps < 0).sum(axis=1) / steps.notna().sum(axis=1)
-    falls = falls[falls.index.get_level_values("data").isin(published.DATA)]
-    return [Finding.over("share of budget steps that lower accuracy", falls.groupby(["data", "seed"]).mean())]
+    """The largest of all falls of a method's accuracy on one table by one more step of the budget."""
+    falls = -100 * curves(rows, "accuracy", "variable").diff(axis=1).iloc[:, 1:]
+    falls = falls[[data in published.DATA and method in published.METHODS for data, method, _ in falls.index]]
+    steps = {
+        (str(data), str(method), level): part[level].dropna().to_numpy(dtype=float)
+        for (data, method), part in falls.groupby(["data", "method"])
+        for level in falls.columns.astype(int).tolist()
+    }
+    steps = {key: samples for key, samples in steps.items() if len(samples)}
+    if not steps:
+        return [Finding("", np.empty(0), ())]
+    data, method, level = max(steps, key=lambda key: steps[key].mean())
+    where = f"from {5 * (level - 1)} % to {5 * level} % of the price"
+    what = f"points lost by {method_name(method)} {where}, the most of {len(steps)} steps:"
+    return [Finding(what, steps[data, method, level], (data,), len(steps))]
 
 
 def wine_is_easy(rows: pd.DataFrame) -> list[Finding]:
@@ -210,7 +258,7 @@ def calibrated_on_diabetes(rows: pd.DataFrame) -> list[Finding]:
 class Term:
     """What must be above 0: a metric less another, times a scale, plus a margin.
 
-    A metric is (method, name); method None is the mean over all that have it.
+    A metric is (method, name or names); method None is the mean over all that have it.
     """
 
     what: str
@@ -220,16 +268,17 @@ class Term:
     scale: float = 1.0
 
     def find(self, rows: pd.DataFrame) -> Finding:
-        """The term by seed, over the paper's data."""
-        value = _by_seed(rows, self.first)
+        """The term by seed, over the paper's data, at the budgets that both metrics have."""
+        value = _by_budget(rows, self.first)
         if self.second is not None:
-            value = value - _by_seed(rows, self.second)
-        return Finding.over(self.what, self.scale * value + self.margin)
+            value = (value - _by_budget(rows, self.second)).dropna()
+        return Finding.over(self.what, self.scale * value.groupby(["data", "seed"]).mean() + self.margin)
 
 
-def _by_seed(rows: pd.DataFrame, source: Source) -> pd.Series:
-    """A metric by (data, seed)."""
-    method, metric = source
-    values = single(rows, metric)
-    values = values[values.index.get_level_values("data").isin(published.DATA)]
-    return values.groupby(["data", "seed"]).mean() if method is None else of_method(values, method)
+def _by_budget(rows: pd.DataFrame, source: Source) -> pd.Series:
+    """A metric by (data, seed, budget), without a budget where it has none; over several metrics their mean."""
+    method, metrics = source
+    chosen = rows[rows["metric"].isin([metrics] if isinstance(metrics, str) else metrics)]
+    chosen = chosen[chosen["data"].isin(published.DATA)]
+    chosen = chosen if method is None else chosen[chosen["method"] == method]
+    return chosen.fillna({"budget": 0.0}).groupby(["data", "seed", "budget"])["value"].mean()

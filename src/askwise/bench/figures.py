@@ -89,7 +89,8 @@ def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
 def _by_data(by_data: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     panels = Panels(_panels_by_data(by_data, prices, colours), BUDGET[prices], "accuracy", colours, percent=True)
     title = f"Accuracy by budget, {PRICES[prices]}"
-    return line_picture(f"accuracy-{prices}", title, "Appendix E", "Mean over the seeds.", panels)
+    label = _label("Appendix E", prices, ("variable", "uniform"))
+    return line_picture(f"accuracy-{prices}", title, label, "Mean over the seeds.", panels)
 
 
 def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
@@ -97,7 +98,7 @@ def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) ->
     return line_picture(
         f"ece-{prices}",
         f"Calibration error by budget, {PRICES[prices]}",
-        "Appendix E",
+        _label("Appendix E", prices),
         "The test rows of all seeds are put together before they are binned: on few rows even a calibrated model shows "
         "an error.",
         Panels(panels, BUDGET[prices], "ECE", colours),
@@ -106,11 +107,11 @@ def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) ->
 
 def _against_random(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> Picture:
     difference = curves(rows, "accuracy", prices) - curves(rows, "random_accuracy", prices)
-    lines, over = _over_data(difference, prices, colours)
+    lines, over = _over_data(difference.dropna(how="all"), prices, colours)
     return line_picture(
         f"difference-{prices}",
         f"Accuracy by the method's own choices less that by random ones, {PRICES[prices]}",
-        "Figure 1",
+        _label("Figure 1", prices),
         f"The same predictor under both, mean over the seeds and over {over}.",
         Panels([Panel("", lines)], BUDGET[prices], "difference in accuracy", colours, percent=True, zero=True),
     )
@@ -122,20 +123,30 @@ def _entropies(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> P
     return line_picture(
         f"entropy-{prices}",
         f"Entropy of the prediction by budget, {PRICES[prices]}",
-        "Section 4.2",
+        _label("Section 5", prices),
         f"Solid: the method's own choices; dotted: random ones. In nats, mean over the seeds and over {over}.",
         Panels([Panel("", chosen, at_random)], BUDGET[prices], "entropy", colours),
     )
 
 
 def _over_data(by_level: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> tuple[pd.DataFrame, str]:
-    """A line per method, the mean over the data that all methods drawn have, at the levels that all of these have."""
+    """A line per method, the mean over the data that all methods drawn have, at the levels that all of these have.
+
+    Where there are data of the paper, only these.
+    """
     by_data = by_level.groupby(["data", "method"]).mean()
+    of_the_paper = by_data[by_data.index.get_level_values("data").isin(published.DATA)]
+    by_data = by_data if of_the_paper.empty else of_the_paper
     n_methods = by_data.index.get_level_values("method").nunique()
     shared = by_data.groupby("data").filter(lambda part: len(part) == n_methods).dropna(axis=1)
     names = [data_name(name) for name in shared.index.get_level_values("data").unique()]
     lines = shared.groupby("method").mean()
     return _as_budgets(lines, prices, colours), ", ".join(names) or "no data that all methods have"
+
+
+def _label(place: str, prices: str, shown: Sequence[str] = ("variable",)) -> str:
+    """Where the paper shows the same, for the prices under which it does."""
+    return place if prices in shown else "beyond the paper"
 
 
 def _panels_by_data(by_data: pd.DataFrame, prices: str, colours: Mapping[str, str]) -> list[Panel]:

@@ -21,7 +21,7 @@ from askwise.bench.figures import (
     method_colours,
     panel_grid,
 )
-from askwise.bench.study_tables import MEASURES
+from askwise.bench.study_tables import MEASURES, subset_errors
 from askwise.bench.tables import CELL, data_name, method_name, ordered_data
 from askwise.bench.uncertainty_studies import REJECTED
 from askwise.report import COLOURS, svg
@@ -95,7 +95,8 @@ def study_pictures(rows: pd.DataFrame) -> list[Picture]:
     """What can be drawn from the other suites; several prices of one study are drawn together."""
     colours = method_colours(rows)
     drawn = rows[rows["method"].isin(colours)]
-    found = [_rejection(drawn, colours), *(_scatter(drawn, colours, *each) for each in SCATTERS), _errors(drawn)]
+    found = [_rejection(drawn, colours), *(_scatter(drawn, colours, *each) for each in SCATTERS)]
+    found += [_errors(drawn), _gaps(drawn)]
     return [picture for picture in found if picture is not None]
 
 
@@ -182,6 +183,40 @@ def _errors(rows: pd.DataFrame) -> Picture | None:
     )
     picture = svg("reparam", draw_points, content)
     return Picture("reparam", "Error with and without reparametrisation", "Appendix F", note, picture)
+
+
+def _gaps(rows: pd.DataFrame) -> Picture | None:
+    """How the risk gap is spread over the subsets, and what adapting is worth by how hard the subset is."""
+    errors = subset_errors(rows[rows["method"] == "rl-remlp"])
+    if errors.empty:
+        return None
+    gaps = {name: (errors[name] - errors["local"]).to_numpy() for name in ("imputed", "adapted")}
+    advantage = pd.DataFrame({"x": errors["local"], "y": errors["imputed"] - errors["adapted"]})
+    by_data = {data: _thinned(advantage.xs(data, level="data").to_numpy()) for data in errors.index.unique("data")}
+    note = (
+        "Left: the gap in test error to a model of the subset alone, over the random subsets of all seeds and data, "
+        "with its mean and median. Right: the error that adapting saves, by the error of the model of the subset; "
+        "above the line it helps."
+    )
+    drawing = svg("reparam-gaps", draw_gaps, (gaps, by_data))
+    return Picture("reparam-gaps", "Risk gap with and without reparametrisation", "Appendix F", note, drawing)
+
+
+def draw_gaps(content: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]) -> Figure:
+    """Two distributions of gaps, and points by data."""
+    gaps, by_data = content
+    figure, (left, right) = panel_grid(2)
+    left.violinplot(list(gaps.values()), showmeans=True, showmedians=True)
+    left.set_xticks([1, 2], list(gaps))
+    left.axhline(0, color="#9aa1ab", linewidth=1, linestyle="--")
+    finish_axes(left, "Gaps", "", "risk gap in test error")
+    for (data, points), colour in zip(by_data.items(), COLOURS, strict=False):
+        x, y = points.T
+        right.scatter(x, y, s=9, alpha=0.55, linewidth=0, color=colour, label=data_name(data))
+    right.axhline(0, color="#9aa1ab", linewidth=1, linestyle="--")
+    finish_axes(right, "Error saved by adapting", "error of the model of the subset", "")
+    add_legend(figure, [right])
+    return figure
 
 
 def draw_points(content: Clouds) -> Figure:

@@ -114,7 +114,10 @@ def _lambda(rows: pd.DataFrame) -> Table | None:
             line.append(_entry(values.mean(), values.std(), digits, paper))
         body.append(line)
     methods = ", ".join(map(method_name, sorted(rows.loc[rows["metric"].str.startswith("lambda["), "method"].unique())))
-    note = f"Mean over data, budgets of 20 % to 80 % and the methods {methods}. Epistemic is e of Eq. 13."
+    note = (
+        f"Mean over data, budgets of 20 % to 80 % and the methods {methods} ± spread over seeds. Epistemic is e of "
+        f"Eq. 13.{_other_data(rows, 'lambda[')}"
+    )
     return _table(
         "Weight of epistemic uncertainty",
         "Table 2",
@@ -141,7 +144,8 @@ def _selective(rows: pd.DataFrame) -> Table | None:
     columns = {head: (f"selective[total]/{name}", 100, 2) for head, name in names.items()}
     note = (
         "In percent; rows are rejected by the entropy of the prediction, which every method has (the paper averages "
-        "over its measures of uncertainty). Lower is better, but for AUROC."
+        "over its measures of uncertainty). Lower is better, but for AUROC, which only budgets with wrong predictions "
+        "have."
     )
     return _by_method(rows, "Selective prediction", "Appendix E", note, columns, published.SELECTIVE)
 
@@ -168,7 +172,7 @@ def _shift(rows: pd.DataFrame) -> Table | None:
     head = ("method, budget", *(f"sigma {sigma:g}" if sigma else "no shift" for sigma in sigmas))
     note = (
         "Accuracy, ECE and ensemble variance (only with members) when half of the columns are noisy, mean over data "
-        "and seeds."
+        f"and seeds.{_other_data(rows, 'shift[')}"
     )
     return _table("Shift of the test rows", "Appendix F", note, head, body)
 
@@ -256,7 +260,17 @@ def _by_method(
             line.append(_entry(found[head]["mean"].get(method), found[head]["spread"].get(method), digits, paper))
         body.append(line)
     note += " Mean over data, budgets and seeds ± spread over seeds."
+    if printed:
+        note += _other_data(rows, next(iter(columns.values()))[0])
     return _table(title, label, note, ("method", *columns), body)
+
+
+def _other_data(rows: pd.DataFrame, metric: str) -> str:
+    """What is to be known where a metric (up to its parameters) was not measured on all of the paper's data."""
+    found = rows.loc[rows["metric"].str.startswith(metric), "data"].unique()
+    if set(found) == set(published.DATA):
+        return ""
+    return f" Ours on {', '.join(map(data_name, ordered_data(found)))}; the paper's, in brackets, on all of its data."
 
 
 def _entry(mean: float | None, spread: float | None, digits: int, paper: str = "") -> Entry:

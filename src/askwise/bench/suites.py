@@ -23,7 +23,7 @@ SELECTIVE = ["vip", "rl-remlp", "rl-mlp", "dime", "greedy-cart", "greedy-remlp",
 SHIFTED = ["greedy-cart", "rl-cart", "rl-remlp", "rl-mlp", "admlp", "adremlp", "dime", "vip", "askwise"]
 WITH_MEMBERS = ["greedy-cart", "rl-cart", "rl-mlp", "rl-remlp", "admlp", "adremlp", "askwise"]
 GAPS = ["greedy-cart", "rl-remlp", "rl-mlp", "admlp", "askwise"]
-REPARAMETRIZED = ["rl-remlp", "greedy-remlp"]
+REPARAMETRIZED = ["rl-remlp"]
 WITHOUT_A_MODEL_PER_SUBSET = [name for name in METHODS if name != "static-best"]
 """Where each row has a subset of its own, a forest for each would take longer than all else together."""
 
