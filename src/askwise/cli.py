@@ -96,17 +96,43 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, th
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
 MaybePage = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Suites = Annotated[
-    list[str], typer.Argument(metavar="SUITE...", help="Suites by name, or all; a wrong name lists them.")
-]
+Suites = Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites by name (see --list), or all.")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1, instead of the profile's number.")]
-Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods, instead of all; a wrong name lists them.")]
-Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets, instead of the profile's.")]
+Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
+Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Cells that run side by side.")]
-Profiles = Annotated[Profile, typer.Option(help="quick: wine, one seed; paper: five tables, five seeds.")]
+Profiles = Annotated[
+    Profile,
+    typer.Option(
+        help="quick: wine, one seed, at most 2,000 rows to train and 500 to test (all suites: about 10 minutes on two "
+        "cores); paper: five tables, five seeds, at most 10,000 and 2,000 rows (days)."
+    ),
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
 Version = Annotated[bool, typer.Option("--version", help="Print the version and stop.")]
+
+
+def _list_bench(wanted: bool) -> None:
+    if not wanted:
+        return
+    from askwise.bench.methods import METHODS
+    from askwise.bench.suites import SUITES
+    from askwise.bench.tasks import known_data
+
+    typer.echo("suites")
+    for name, suite in SUITES.items():
+        typer.echo(f"  {name:<14} {suite.title} ({suite.paper})")
+    typer.echo("methods")
+    for name, method in METHODS.items():
+        typer.echo(f"  {name:<14} {method.title}")
+    typer.echo(f"data\n  {', '.join(known_data())}")
+    raise typer.Exit
+
+
+Listing = Annotated[
+    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and stop.")
+]
 
 
 def main() -> None:
@@ -211,28 +237,34 @@ def bench(
     out: Out = Path("askwise-bench"),
     jobs: Jobs = 1,
     profile: Profiles = Profile.quick,
+    listing: Listing = False,
 ) -> None:
-    """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped."""
-    with failures():
-        from askwise.bench.run import run
+    """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
+
+    DIR has a tidy row per number in rows.csv, timings.csv, manifest.json, and a file for each finished cell, which is
+    never run again: more seeds, methods or data can be added to the same folder. What failed is tried again. Then:
+    askwise report DIR.
+    """
+    with failures(f"What is finished is kept in {out}; the same command goes on from there."):
+        from askwise.bench.run import check_suites, left_out, run
 
         console = make_console(stderr=True)
         started = time.monotonic()
         failed: list[Progress] = []
-        steps = run(
-            suites,
-            out,
-            profile=profile.value,
-            seeds=seeds,
-            methods=_names("--methods", methods),
-            data=_names("--data", data),
-            jobs=jobs,
-        )
+        named = _names("--methods", methods), _names("--data", data)
+        steps = run(suites, out, profile=profile.value, seeds=seeds, methods=named[0], data=named[1], jobs=jobs)
         for n_run, step in enumerate(steps, start=1):
+            if n_run == 1 and "all" not in suites:
+                for line in left_out(check_suites(suites), *named):
+                    console.print(line, soft_wrap=True)
             failed += [step] if step.errors else []
             console.print(_grid_line(step, n_run, time.monotonic() - started), soft_wrap=True)
         typer.echo(out / "rows.csv")
         if failed:
+            for reason in dict.fromkeys(
+                error.strip().splitlines()[-1] for step in failed for error in step.errors.values()
+            ):
+                console.print(reason, soft_wrap=True)
             said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
             console.print(f"{said} Run again to try what failed again.", soft_wrap=True)
             raise typer.Exit(1)

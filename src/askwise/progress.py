@@ -1,14 +1,29 @@
-"""A progress bar on standard error, for work that takes a while."""
+"""For work that takes a while: a progress bar on standard error, and that Ctrl-C ends it."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from askwise.errors import InvalidInput
 
 T = TypeVar("T")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends what is done inside, also where scikit-learn's MLP would only end its own training and go on."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Training interrupted by user", UserWarning)
+        try:
+            yield
+        except UserWarning as warning:
+            if isinstance(warning.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
 
 
 def track(items: Iterable[T], description: str, total: int | None, show: bool | str = "auto") -> Iterator[T]:

@@ -26,15 +26,18 @@ NONE_POSSIBLE = "No other rule is possible any more."
 
 
 @contextmanager
-def failures() -> Iterator[None]:
-    """What goes wrong, in one line on standard error: exit code 2 for the caller's fault, 1 else, 130 for Ctrl-C."""
+def failures(kept: str = "") -> Iterator[None]:
+    """What goes wrong, in one line on standard error: exit code 2 for the caller's fault, 1 else, 130 for Ctrl-C.
+
+    `kept` tells what there is to go on from where it was stopped.
+    """
     try:
         yield
     except AskwiseError as error:
         typer.echo(f"askwise: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2 if isinstance(error, InvalidInput) else 1) from None
     except KeyboardInterrupt:
-        typer.echo("\naskwise: stopped.", err=True)
+        typer.echo(f"\naskwise: stopped.{kept and f' {kept}'}", err=True)
         raise typer.Exit(130) from None
 
 

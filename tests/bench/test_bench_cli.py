@@ -9,10 +9,11 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from sklearn.neural_network import MLPClassifier
 from typer.testing import CliRunner
 
 from askwise.bench.cells import Cell, read
-from askwise.bench.methods import METHODS
+from askwise.bench.methods import METHODS, Method
 from askwise.bench.suites import SUITES
 from askwise.bench.tasks import known_data
 from askwise.cli import app
@@ -41,7 +42,7 @@ def vip_breaks(monkeypatch):
     def broken(task):
         raise RuntimeError("no luck today")
 
-    monkeypatch.setitem(METHODS, "vip", broken)
+    monkeypatch.setitem(METHODS, "vip", Method("broken", broken))
 
 
 def test_the_path_of_the_rows_is_the_only_result(finished):
@@ -122,6 +123,24 @@ def test_bad_usage_ends_with_2(tmp_path, arguments, message):
     assert not out.exists()
 
 
+def test_what_there_is_to_run_is_listed():
+    result = run("bench", "--list")
+    assert result.exit_code == 0, result.output
+    for name in (*SUITES, *METHODS, *known_data()):
+        assert re.search(rf"(^|[\s,]){name}\b", result.stdout), name
+
+
+def test_what_a_suite_does_not_take_is_said(tmp_path):
+    result = run("bench", "uniform", "bias", "prices", *TINY, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "bias takes the methods rl-remlp," in result.stderr
+    assert "; not static-cmi." in result.stderr
+    assert "prices takes the data hepatitis, heart; not wine." in result.stderr
+    result = run("bench", "bias", *TINY, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "Nothing to run. bias takes the methods rl-remlp," in result.stderr
+
+
 def test_a_failed_cell_ends_with_1_and_says_where_its_traceback_is(tmp_path, vip_breaks):
     out = tmp_path / f"a folder with a long name {'x' * 60}"
     result = run("bench", "uniform", "--methods", "vip,static-cmi", *TINY[2:], "--out", out)
@@ -129,7 +148,8 @@ def test_a_failed_cell_ends_with_1_and_says_where_its_traceback_is(tmp_path, vip
     steps, said = result.stderr.splitlines()[:2], result.stderr.splitlines()[2:]
     assert steps[0].startswith("1/2  wine, static-cmi, uniform prices, seed 0  (")
     assert steps[1] == "2/2  wine, vip, uniform prices, seed 0: uniform failed"
-    assert said == [f"1 of 2 cells failed; tracebacks are in {out / 'cells'}. Run again to try what failed again."]
+    assert said[0] == "RuntimeError: no luck today"
+    assert said[1:] == [f"1 of 2 cells failed; tracebacks are in {out / 'cells'}. Run again to try what failed again."]
     document = read(Cell("wine", "vip", "uniform", 0).file(out, "uniform"))
     assert document is not None
     assert document["error"].endswith("RuntimeError: no luck today\n")
@@ -150,14 +170,33 @@ def test_stopped_by_hand_it_keeps_what_is_finished(tmp_path, monkeypatch):
     def interrupted(task):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(METHODS, "vip", interrupted)
+    monkeypatch.setitem(METHODS, "vip", Method("interrupted", interrupted))
     command = ["bench", "uniform", "--methods", "vip,static-cmi", *TINY[2:], "--out", tmp_path]
     result = run(*command)
     assert (result.exit_code, result.stdout) == (130, "")
-    assert result.stderr.splitlines()[-1] == "askwise: stopped."
+    assert result.stderr.splitlines()[-1].startswith(f"askwise: stopped. What is finished is kept in {tmp_path};")
     assert "Traceback" not in result.output
     monkeypatch.setitem(METHODS, "vip", METHODS["static-cmi"])
     assert run(*command).stderr.splitlines() == ["2/2  wine, vip, uniform prices, seed 0"]
+
+
+def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):
+    """scikit-learn's MLP catches Ctrl-C itself and returns what it has, which must not pass for a finished cell."""
+
+    def interrupted(self, *args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MLPClassifier, "_backprop", interrupted)
+    result = run("bench", "uniform", "--methods", "random-mlp", *TINY[2:], "--out", tmp_path)
+    assert result.exit_code == 130
+    assert not list((tmp_path / "cells").iterdir())
+
+
+def test_report_of_a_run_that_was_stopped_has_what_is_finished(copy):
+    (copy / "rows.csv").unlink()
+    (copy / "timings.csv").unlink()
+    assert run("report", copy).exit_code == 0
+    assert (copy / "rows.csv").exists()
 
 
 def test_results_of_other_parameters_are_not_mixed(copy):

@@ -91,7 +91,7 @@ def test_numbers_are_those_of_the_rows(folder, files):
 
 def test_what_is_missing_is_said(files):
     text = files[1].read_text(encoding="utf-8")
-    assert "not run: One feature says which others matter (beyond): suite switch" in text
+    assert "not run: askwise bench switch: One feature says which others matter (beyond)" in text
     assert "not measured" in text
     assert "| Static CMI |" in text
 
@@ -125,8 +125,11 @@ def test_how_it_was_made(folder, page):
 def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("askwise.bench.page.pictures", lambda rows: [])
     out = shutil.copytree(folder, tmp_path / "copy")
-    timings = pd.read_csv(out / "timings.csv").assign(fit_seconds=[1.0, 2.0, 3.0, 4.0])
-    pd.concat([timings, timings.assign(study="another")]).to_csv(out / "timings.csv", index=False)
+    for seconds, path in enumerate(sorted((out / "cells").iterdir()), start=1):
+        document = json.loads(path.read_text())
+        document["seconds"]["fit"] = float(seconds)
+        path.write_text(json.dumps(document))
+        path.with_name(f"another-{path.name}").write_text(json.dumps({**document, "study": "another"}))
     times = make_page(out).tables[-1]
     assert times.title == "Time to fit"
     assert times.body[0][1].text == "2.5"

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss
 
 from askwise.bench import run as runner
 from askwise.bench.cells import Cell, Measurement, read, work, write_whole
-from askwise.bench.methods import METHODS, fit_method
+from askwise.bench.methods import METHODS, Method, fit_method
 from askwise.bench.suites import SUITES
 from askwise.bench.tasks import Limits, make_task
 from askwise.errors import AskwiseError, InvalidInput
@@ -107,7 +107,7 @@ def test_a_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, monkeypatch):
     def broken(task):
         raise RuntimeError("no luck today")
 
-    monkeypatch.setitem(METHODS, "vip", broken)
+    monkeypatch.setitem(METHODS, "vip", Method("broken", broken))
     steps = list(runner.run(["uniform"], tmp_path, methods=["vip", "static-cmi"], data=["wine"], seeds=1))
     failed = {step.cell.method: step.errors for step in steps}
     assert "no luck today" in failed["vip"]["uniform"]

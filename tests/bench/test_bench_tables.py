@@ -104,8 +104,19 @@ def test_a_method_without_all_of_the_data_has_no_average():
     (table,) = accuracy_tables(as_rows(accuracy_rows(HAND)))
     ours = line_of(table, "askwise")
     assert (ours["Wine"].text, ours["Heart"].text, ours["average"].text, ours["rank"].text) == ("90.00", "-", "-", "-")
-    assert ours["Wine"].best
     assert table.body[-1][0].text == "askwise"
+
+
+def test_a_figure_of_fewer_seeds_says_so_and_is_not_called_the_best():
+    (table,) = accuracy_tables(as_rows(accuracy_rows(HAND)))
+    ours = line_of(table, "askwise")["Wine"]
+    assert ours.spread.endswith(", 1 seed")
+    assert not ours.best
+    assert "rest on fewer splits" in table.note
+    same = {key: line for key, line in HAND.items() if key[2] == 0}
+    (table,) = accuracy_tables(as_rows(accuracy_rows(same)))
+    assert line_of(table, "askwise")["Wine"].best
+    assert "fewer" not in table.note
 
 
 def test_other_data_has_a_table_of_its_own():

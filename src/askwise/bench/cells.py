@@ -16,6 +16,10 @@ from typing import Any
 
 from askwise import files
 from askwise.errors import AskwiseError
+from askwise.progress import interruptible
+
+CELLS = "cells"
+"""Folder of the results, one file each."""
 
 
 @dataclass(frozen=True, order=True)
@@ -29,7 +33,7 @@ class Cell:
 
     def file(self, folder: Path, study: str) -> Path:
         """Where the result of a study is kept."""
-        return folder / "cells" / f"{study}--{self.data}--{self.method}--{self.prices}--{self.seed}.json"
+        return folder / CELLS / f"{study}--{self.data}--{self.method}--{self.prices}--{self.seed}.json"
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ def work(
     """Fit once, run the studies and write each result at once; returns the error of each study, None = none."""
     start = time.perf_counter()
     try:
-        task, fitted = fit(cell)
+        with interruptible():
+            task, fitted = fit(cell)
     except Exception:
         for study in studies:
             write(cell, study, folder, [], 0.0, error=traceback.format_exc())
@@ -65,7 +70,8 @@ def _study(cell: Cell, name: str, study: Study, folder: Path, task: Any, fitted:
     error = None
     rows: Sequence[Measurement] = []
     try:
-        rows = list(study(task, fitted))
+        with interruptible():
+            rows = list(study(task, fitted))
     except Exception:
         error = traceback.format_exc()
     write(cell, name, folder, rows, fitting, time.perf_counter() - start, error)

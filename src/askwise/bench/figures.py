@@ -99,8 +99,8 @@ def _calibration(rows: pd.DataFrame, prices: str, colours: Mapping[str, str]) ->
         f"ece-{prices}",
         f"Calibration error by budget, {PRICES[prices]}",
         _label("Appendix E", prices),
-        "The test rows of all seeds are put together before they are binned: on few rows even a calibrated model shows "
-        "an error.",
+        "Expected calibration error in 15 bins, 0 is best. The test rows of all seeds are put together before they are "
+        "binned: on few rows even a calibrated model shows an error.",
         Panels(panels, BUDGET[prices], "ECE", colours),
     )
 
@@ -112,7 +112,7 @@ def _against_random(rows: pd.DataFrame, prices: str, colours: Mapping[str, str])
         f"difference-{prices}",
         f"Accuracy by the method's own choices less that by random ones, {PRICES[prices]}",
         _label("Figure 1", prices),
-        f"The same predictor under both, mean over the seeds and over {over}.",
+        f"The same predictor under both; above 0 its choices are better. Mean over the seeds and over {over}.",
         Panels([Panel("", lines)], BUDGET[prices], "difference in accuracy", colours, percent=True, zero=True),
     )
 
@@ -141,7 +141,8 @@ def _over_data(by_level: pd.DataFrame, prices: str, colours: Mapping[str, str]) 
     shared = by_data.groupby("data").filter(lambda part: len(part) == n_methods).dropna(axis=1)
     names = [data_name(name) for name in shared.index.get_level_values("data").unique()]
     lines = shared.groupby("method").mean()
-    return _as_budgets(lines, prices, colours), ", ".join(names) or "no data that all methods have"
+    said = f"{', '.join(names)}, which all methods drawn have" if names else "no data that all methods drawn have"
+    return _as_budgets(lines, prices, colours), said
 
 
 def _label(place: str, prices: str, shown: Sequence[str] = ("variable",)) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,15 +19,13 @@ from askwise.predict import MaskTrainedPredictor
 from askwise.selector import DynamicFeatureSelector
 from askwise.standin import make_model
 
-Fit = Callable[[Task], FeatureAcquirer]
-
 
 def fit_method(name: str, task: Task) -> FeatureAcquirer:
     """The method called `name`, fitted on the training rows of `task`."""
     check_methods([name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's MLP stops after 200 iterations
-        return METHODS[name](task)
+        return METHODS[name].fit(task)
 
 
 def check_methods(names: list[str]) -> None:
@@ -64,30 +63,49 @@ def _on_a_frozen_mlp(task: Task) -> FeatureAcquirer:
 GREEDY = partial(Greedy, "network")
 """The paper's greedy policy, with its two-headed estimator."""
 
-METHODS: dict[str, Fit] = {
-    "rl-remlp": partial(_ours, "mlp", "last-layer", DQN),
-    "greedy-remlp": partial(_ours, "mlp", "last-layer", GREEDY),
-    "rl-mlp": partial(_ours, "mlp", "mean", DQN),
-    "greedy-mlp": partial(_ours, "mlp", "mean", GREEDY),
-    "rl-cart": partial(_ours, "tree", "rules", DQN),
-    "greedy-cart": partial(_ours, "tree", "rules", GREEDY),
-    "rl-ftree": partial(_ours, "fuzzy-tree", "rules", DQN),
-    "greedy-ftree": partial(_ours, "fuzzy-tree", "rules", GREEDY),
-    "greedy-forest": partial(_ours, "forest", "rules", GREEDY),
-    "admlp": partial(_ours, "mlp", partial(MaskTrainedPredictor, None), DQN),
-    "adremlp": partial(_ours, "mlp", partial(MaskTrainedPredictor, None, reparametrized=True), DQN),
-    "askwise": partial(_ours, "mlp", "auto", "auto"),
-    "random-mlp": partial(_ours, "mlp", "mean", "random"),
-    "static-cmi": partial(_rival, baselines.StaticCMI),
-    "static-best": partial(_rival, baselines.StaticBest),
-    "tabnet": partial(_rival, baselines.TabNet),
-    "dime": partial(_rival, baselines.DIME),
-    "gdfs": partial(_rival, baselines.GDFS),
-    "vip": partial(_rival, baselines.VIP),
-    "cwcf": partial(_rival, baselines.CWCF),
-    "invase": partial(_rival, baselines.INVASE),
-    "aaco": partial(_rival, baselines.AACO),
-    "aaco-mlp": _on_a_frozen_mlp,
-    "eddi": partial(_rival, baselines.EDDI),
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is fitted on a task, and what it is."""
+
+    title: str
+    fit: Callable[[Task], FeatureAcquirer]
+    sees_everything: bool = False
+
+
+def _selector(title: str, backbone: str, adaptation: Any, policy: Any) -> Method:
+    return Method(title, partial(_ours, backbone, adaptation, policy))
+
+
+def _baseline(title: str, kind: Any) -> Method:
+    return Method(title, partial(_rival, kind), kind.sees_everything)
+
+
+MASKED = partial(MaskTrainedPredictor, None)
+MASKED_AND_REPARAMETRIZED = partial(MaskTrainedPredictor, None, reparametrized=True)
+METHODS: dict[str, Method] = {
+    "rl-remlp": _selector("Q-network, MLP with a reparametrised last layer", "mlp", "last-layer", DQN),
+    "greedy-remlp": _selector("greedy, MLP with a reparametrised last layer", "mlp", "last-layer", GREEDY),
+    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", DQN),
+    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", GREEDY),
+    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", DQN),
+    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", GREEDY),
+    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", DQN),
+    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", GREEDY),
+    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", GREEDY),
+    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, DQN),
+    "adremlp": _selector("Q-network, the same, reparametrised", "mlp", MASKED_AND_REPARAMETRIZED, DQN),
+    "askwise": _selector("the defaults of this library, MLP", "mlp", "auto", "auto"),
+    "random-mlp": _selector("random order, MLP on mean-imputed rows", "mlp", "mean", "random"),
+    "static-cmi": _baseline("one ranking by conditional mutual information", baselines.StaticCMI),
+    "static-best": _baseline("the best fixed subset for each budget", baselines.StaticBest),
+    "tabnet": _baseline("attention, reads the whole row", baselines.TabNet),
+    "dime": _baseline("mutual information by a value network", baselines.DIME),
+    "gdfs": _baseline("greedy by a policy network", baselines.GDFS),
+    "vip": _baseline("variational information pursuit", baselines.VIP),
+    "cwcf": _baseline("classification with costly features, a Q-network", baselines.CWCF),
+    "invase": _baseline("selector and predictor, reads the whole row", baselines.INVASE),
+    "aaco": _baseline("subsets that helped similar rows, a network trained under masks", baselines.AACO),
+    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _on_a_frozen_mlp),
+    "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }
-OURS = [name for name, fit in METHODS.items() if getattr(fit, "func", None) is _ours]

@@ -11,11 +11,11 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from askwise.bench.cells import read, write_whole
+from askwise.bench.cells import CELLS, read, write_whole
 from askwise.bench.claim_list import verdicts
-from askwise.bench.claims import Verdict
+from askwise.bench.claims import NOT_MEASURED, Verdict
 from askwise.bench.figures import Picture
-from askwise.bench.run import results
+from askwise.bench.run import collect, results
 from askwise.bench.study_figures import pictures
 from askwise.bench.study_tables import tables
 from askwise.bench.suites import SUITES
@@ -23,6 +23,16 @@ from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ord
 from askwise.errors import InvalidInput
 
 FIGURES = "figures"
+INTRODUCTION = (
+    "Measured on held-out rows by the commands at the end; what the paper prints stands beside it in brackets. "
+    "* proposed by the paper; † reads the whole row before it chooses."
+)
+TRACE = (
+    "an entry of a table is a mean over rows of rows.csv (data, method, prices, seed, budget, metric, value), by the "
+    "names that askwise bench --list gives: Greedy CART* is the method greedy-cart. The calibration error sums "
+    "surplus_k, right predictions less confidences in bin k, over the seeds, and divides the absolute values by the "
+    "test rows"
+)
 HOW_JUDGED = (
     "A claim is put as paired differences that must be above 0; the number shows them, weakest first, with their 95 % "
     "t intervals over the seeds. It holds where all of these lie above 0. It does not hold where one lies below 0, at "
@@ -46,6 +56,7 @@ class Page:
     title: str
     about: list[tuple[str, str]]
     verdicts: list[Verdict]
+    unjudged: list[str]
     tables: list[Table]
     pictures: list[Picture]
     missing: list[str]
@@ -69,7 +80,7 @@ def write_page(folder: Path) -> tuple[Path, Path]:
     folder = Path(folder)
     page = make_page(folder)
     html, markdown = folder / "report.html", folder / "report.md"
-    write_whole(html, _template().render(page=page, how_judged=HOW_JUDGED))
+    write_whole(html, _template().render(page=page, introduction=INTRODUCTION, how_judged=HOW_JUDGED))
     for picture in page.pictures:
         write_whole(folder / FIGURES / f"{picture.name}.svg", str(picture.svg))
     write_whole(markdown, to_markdown(page))
@@ -77,13 +88,18 @@ def write_page(folder: Path) -> tuple[Path, Path]:
 
 
 def make_page(folder: Path) -> Page:
-    """Everything that can be said of a folder."""
+    """Everything that can be said of a folder, also of one whose run was stopped."""
+    if (folder / CELLS).is_dir():
+        collect(folder)
     rows = read_rows(folder)
     timings = _read_timings(folder)
+    found = verdicts(rows)
+    tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
     return Page(
-        "Every table and figure, measured",
+        f"{rows['method'].nunique()} methods on {tables_run}",
         _about(folder, rows, timings),
-        verdicts(rows),
+        [line for line in found if line.verdict != NOT_MEASURED],
+        [line.claim for line in found if line.verdict == NOT_MEASURED],
         [*tables(rows), _fitting_times(timings)],
         pictures(rows),
         _missing(timings),
@@ -104,10 +120,10 @@ def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tupl
     limits, versions = manifest.get("limits", {}), manifest.get("versions", {})
     n_seeds = rows.groupby(["data", "prices"])["seed"].nunique()
     seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
-    hours = timings.groupby(CELL)["fit_seconds"].max().sum() / 3600, timings["study_seconds"].sum() / 3600
+    spent = timings.groupby(CELL)["fit_seconds"].max().sum(), timings["study_seconds"].sum()
     return [
         ("commands", "; ".join(manifest.get("commands", [])) or "unknown"),
-        ("time", f"{hours[0]:.1f} hours of fitting and {hours[1]:.1f} of measuring, on one core"),
+        ("time", f"{_duration(spent[0])} of fitting and {_duration(spent[1])} of measuring, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and, where random, of prices"),
@@ -116,9 +132,14 @@ def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tupl
         ("rows at most", ", ".join(f"{most:,} for {name}" for name, most in limits.items()) or "unknown"),
         ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[CELL].drop_duplicates()):,} fits"),
         ("made with", ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown"),
+        ("tracing a number", TRACE),
         ("deviations", DEVIATIONS),
         ("askwise", f"version {manifest.get('askwise', 'unknown')}"),
     ]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.1f} minutes"
 
 
 def _fitting_times(timings: pd.DataFrame) -> Table:
@@ -128,16 +149,16 @@ def _fitting_times(timings: pd.DataFrame) -> Table:
     names = ordered_data(means.columns)
     ordered = means.assign(total=means.sum(axis=1)).sort_values("total")
     body = [
-        (Entry(method_name(str(method))), *(Entry("-" if pd.isna(row[name]) else f"{row[name]:.1f}") for name in names))
+        (Entry(method_name(str(method))), *(Entry("-" if pd.isna(row[name]) else f"{row[name]:.2g}") for name in names))
         for method, row in ordered.iterrows()
     ]
-    note = "Mean seconds on one core, over seeds and prices, fitting included and measuring not."
+    note = "Mean seconds of one fit on one core, over seeds and prices; measuring is not included."
     return Table("Time to fit", "beyond the paper", note, ("method", *map(data_name, names)), tuple(body))
 
 
 def _missing(timings: pd.DataFrame) -> list[str]:
     ran = set(timings["study"])
-    return [f"{suite.title} ({suite.paper}): suite {name}" for name, suite in SUITES.items() if name not in ran]
+    return [f"askwise bench {name}: {suite.title} ({suite.paper})" for name, suite in SUITES.items() if name not in ran]
 
 
 def _failures(folder: Path) -> list[str]:
@@ -152,16 +173,19 @@ def _failures(folder: Path) -> list[str]:
 
 def to_markdown(page: Page) -> str:
     """The page, with links to its pictures."""
-    parts = [f"# {page.title}", "Written by `askwise report`; how it was made is told at the end."]
-    parts += ["## The paper's claims", HOW_JUDGED, _verdicts_in_markdown(page.verdicts)]
+    parts = [f"# {page.title}", INTRODUCTION]
+    if page.verdicts:
+        parts += ["## The paper's claims", HOW_JUDGED, _verdicts_in_markdown(page.verdicts)]
+    if page.unjudged:
+        parts += [f"Not measured here: {'; '.join(page.unjudged)}."]
     for table in page.tables:
         parts += [f"## {table.title} ({table.label})", table.note, _table_in_markdown(table)]
     for picture in page.pictures:
         parts += [f"## {picture.title} ({picture.label})", picture.note]
         parts += [f"![{picture.title}]({FIGURES}/{picture.name}.svg)"]
     if page.missing or page.failures:
-        parts += ["## Not here", "\n".join(f"- not run: {line}" for line in page.missing)]
-        parts += ["\n".join(f"- failed: {line}" for line in page.failures)]
+        lines = [*(f"- failed: {line}" for line in page.failures), *(f"- not run: {line}" for line in page.missing)]
+        parts += ["## Not here", "\n".join(lines)]
     parts += ["## How this was made", "\n".join(f"- **{what}**: {text}" for what, text in page.about)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 import askwise
-from askwise.bench.cells import Cell, Study, read, work, write_whole
+from askwise.bench.cells import CELLS, Cell, Study, read, work, write_whole
 from askwise.bench.methods import check_methods, fit_method
 from askwise.bench.suites import SUITES, Suite
 from askwise.bench.tasks import Limits, known_data, make_task
@@ -90,6 +90,21 @@ def _cells(
                 yield Cell(table, method, suite.prices, seed)
 
 
+def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequence[str] | None) -> list[str]:
+    """What was asked for by name and a suite does not take, a sentence each."""
+    found = []
+    for name in suites:
+        suite = SUITES[name]
+        lacking = [method for method in methods or [] if method not in suite.methods]
+        if lacking:
+            found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
+        lacking = [table for table in data or [] if table in suite.without or table not in (suite.data or data or [])]
+        if lacking:
+            takes = f"takes the data {', '.join(suite.data)}; not" if suite.data else "does not take the data"
+            found.append(f"{name} {takes} {', '.join(lacking)}.")
+    return found
+
+
 def check_suites(names: Iterable[str]) -> list[str]:
     """Suites by name; ``all`` is every one."""
     chosen = list(dict.fromkeys(names))
@@ -115,7 +130,7 @@ def run(
         raise InvalidInput(f"profile must be one of {tuple(PROFILES)}; got {profile!r}.")
     cells = plan(check_suites(suites), chosen, seeds, methods, data)
     if not cells:
-        raise InvalidInput("Nothing to run: none of the chosen methods or data sets belongs to the chosen suites.")
+        raise InvalidInput(f"Nothing to run. {' '.join(left_out(check_suites(suites), methods, data))}")
     open_folder(out, profile, command(suites, profile, seeds, methods, data))
     waiting = {cell: pending for cell, studies in cells.items() if (pending := _pending(cell, studies, out))}
     n_done = len(cells) - len(waiting)
@@ -170,12 +185,12 @@ def open_folder(out: Path, profile: str, told: str) -> None:
         "limits": asdict(PROFILES[profile].limits),
     }
     try:
-        (out / "cells").mkdir(parents=True, exist_ok=True)
+        (out / CELLS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AskwiseError(f"The folder {out} cannot be made: {error.strerror}. Choose another with --out.") from None
     found = read(manifest)
     if found is None:
-        if any((out / "cells").iterdir()):
+        if any((out / CELLS).iterdir()):
             raise InvalidInput(f"{out} holds results but no readable manifest.json; choose another folder with --out.")
         found = {**ours, "versions": versions(), "commands": []}
     differs = [name for name, value in ours.items() if found.get(name) != value]
@@ -202,7 +217,7 @@ def versions() -> dict[str, str]:
 
 def results(out: Path) -> list[dict[str, Any]]:
     """Every finished result of a folder, in the order of their names."""
-    documents = (read(path) for path in sorted((out / "cells").glob("*.json")))
+    documents = (read(path) for path in sorted((out / CELLS).glob("*.json")))
     return [document for document in documents if document is not None]
 
 

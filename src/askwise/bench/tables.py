@@ -129,7 +129,9 @@ def accuracy_tables(rows: pd.DataFrame) -> list[Table]:
         if theirs:
             tables.append(_accuracy_table(stats, theirs, title, label, printed))
         if others:
-            tables.append(_accuracy_table(stats, others, f"{title}: {', '.join(others)}", "beyond the paper", {}))
+            tables.append(
+                _accuracy_table(stats, others, f"{title}: {', '.join(map(data_name, others))}", "beyond the paper", {})
+            )
     return tables
 
 
@@ -137,7 +139,8 @@ def _accuracy_table(
     stats: pd.DataFrame, data: Sequence[str], title: str, label: str, printed: Mapping[str, published.Accuracies]
 ) -> Table:
     stats = stats[stats.index.get_level_values("data").isin(data)]
-    means = stats["mean"].unstack("data")[list(data)]
+    fewer = stats["seeds"] < stats.groupby("data")["seeds"].transform("max")
+    means = stats["mean"].mask(fewer).unstack("data")[list(data)]
     average = means.mean(axis=1, skipna=False)
     paper = pd.DataFrame({name: {key: cell[0] for key, cell in row.by_data.items()} for name, row in printed.items()}).T
     paper = paper.reindex(index=[name for name in means.dropna().index if name in printed], columns=list(data))
@@ -153,15 +156,15 @@ def _accuracy_table(
         if printed:
             body[-1] += (Entry(shown(their_ranks.get(method), 1), paper=_printed(paper_ranks, method, 1)),)
     head = ["method", *map(data_name, data), "average", "rank"]
-    note = f"{SPREADS}; {_seeds(stats['seeds'])}."
+    note = f"{SPREADS}; {_seeds(stats['seeds'])}. Higher is better, and a rank of 1 is best."
+    if fewer.any():
+        note += " Figures marked with their number of seeds rest on fewer splits than others and are not ranked."
     if printed:
         head.append("rank among the paper's")
         note += (
             " In brackets the paper's figure ± its spread over budgets; its average and ranks are taken over the same "
             "data and methods as ours."
         )
-    if any(name.endswith("†") for name in map(method_name, means.index)):
-        note += " † reads the whole row before it chooses."
     return Table(title, label, note, tuple(head), tuple(body))
 
 
@@ -176,6 +179,8 @@ def _accuracy_entry(
         float(stats[name].loc[data, method]) for name in ("mean", "over_budgets", "over_seeds")
     )
     spread = f"± {shown(over_budgets, 2)} / {shown(over_seeds, 2)}"
+    if np.isnan(column[method]):
+        spread += f", {_seeds([int(stats['seeds'].loc[data, method])])}"
     return Entry(shown(mean, 2), spread, paper, _is_best(column, method))
 
 
@@ -193,8 +198,7 @@ def ordered_data(names: Iterable[str]) -> list[str]:
 def method_name(method: str) -> str:
     """The paper's name of a method, or our own; † where it sees what it has not paid for."""
     name = published.METHODS.get(method, method)
-    kind = (getattr(METHODS.get(method), "args", None) or [None])[0]
-    return f"{name}†" if getattr(kind, "sees_everything", False) else name
+    return f"{name}†" if method in METHODS and METHODS[method].sees_everything else name
 
 
 def _printed(values: pd.Series, method: str, digits: int) -> str:

@@ -19,7 +19,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import split_pipeline, unfrozen
 from askwise.predict.stacked import stack
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier
-from askwise.progress import track
+from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
 from askwise.uncertainty import Uncertainty
 
@@ -172,7 +172,7 @@ def _reseeded(estimator: Any, seed: int) -> Any:
 
 def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
     """Fit a member; that it stops at the same number of iterations as the wrapped model is no news."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)
 

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
+from askwise.progress import interruptible
 from askwise.schema import Schema
 
 ROWS_PER_CALL = 65_536
@@ -193,7 +194,8 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     complete = ~np.asarray(pd.DataFrame(X).isna()).any(axis=1)
     try:
-        return clone(estimator).fit(X, y, **weights)
+        with interruptible():
+            return clone(estimator).fit(X, y, **weights)
     except (ValueError, TypeError):
         if complete.all() or not complete.any():
             raise
@@ -203,7 +205,8 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> 
         stacklevel=2,
     )
     weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
-    return clone(estimator).fit(X[complete], y[complete], **weights)
+    with interruptible():
+        return clone(estimator).fit(X[complete], y[complete], **weights)
 
 
 def _is_fitted(estimator: Any) -> bool:
