@@ -7,6 +7,7 @@ Results go to standard output, progress to standard error. Heavy imports stand i
 from __future__ import annotations
 
 import math
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -97,11 +98,13 @@ Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to w
 MaybePage = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Suites = Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites by name (see --list), or all.")]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1, instead of the profile's number.")]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Seeds 0 to N - 1, instead of the profile's number.")
+]
 Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
 Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Cells that run side by side.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Cells that run side by side.")]
 Profiles = Annotated[
     Profile,
     typer.Option(
@@ -140,6 +143,7 @@ def main() -> None:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows "?" in its place
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was started is ended, too
     app(prog_name="askwise")
 
 
@@ -253,17 +257,15 @@ def bench(
         failed: list[Progress] = []
         named = _names("--methods", methods), _names("--data", data)
         steps = run(suites, out, profile=profile.value, seeds=seeds, methods=named[0], data=named[1], jobs=jobs)
+        for line in left_out(check_suites(suites), *named) if "all" not in suites else []:
+            console.print(line, soft_wrap=True)
         for n_run, step in enumerate(steps, start=1):
-            if n_run == 1 and "all" not in suites:
-                for line in left_out(check_suites(suites), *named):
-                    console.print(line, soft_wrap=True)
             failed += [step] if step.errors else []
             console.print(_grid_line(step, n_run, time.monotonic() - started), soft_wrap=True)
         typer.echo(out / "rows.csv")
         if failed:
-            for reason in dict.fromkeys(
-                error.strip().splitlines()[-1] for step in failed for error in step.errors.values()
-            ):
+            tracebacks = [traceback for step in failed for traceback in step.errors.values()]
+            for reason in dict.fromkeys(traceback.strip().splitlines()[-1] for traceback in tracebacks):
                 console.print(reason, soft_wrap=True)
             said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
             console.print(f"{said} Run again to try what failed again.", soft_wrap=True)

@@ -257,8 +257,67 @@ def test_report_of_no_results_is_refused(there, finished, tmp_path):
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"askwise: {folder}")
-    assert "benchmark" in line
+    assert "bench" in line
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("manifest", ["[1]", '"text"', "5", "{}", '{"commands": null}', "precious"])
+def test_a_folder_that_is_not_ours_is_left_alone(manifest, tmp_path):
+    (tmp_path / "manifest.json").write_text(manifest)
+    result = run("bench", "uniform", *TINY, "--out", tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--out" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+    assert (tmp_path / "manifest.json").read_text() == manifest
+
+
+def test_foreign_rows_are_not_written_over(tmp_path):
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "rows.csv").write_text("my,own\n1,2\n")
+    for command in (["bench", "uniform", *TINY, "--out", tmp_path], ["report", tmp_path]):
+        assert run(*command).exit_code == 2
+        assert (tmp_path / "rows.csv").read_text() == "my,own\n1,2\n"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"error": null}', "{", ""])
+def test_a_file_that_is_no_result_is_named_and_nothing_is_lost(text, copy):
+    before = (copy / "rows.csv").read_text()
+    (copy / "cells" / "mine.json").write_text(text)
+    for command in (["bench", "uniform", *TINY[:-1], 2, "--out", copy], ["report", copy]):
+        result = run(*command)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "mine.json" in result.stderr
+    assert (copy / "rows.csv").read_text() == before
+
+
+@pytest.mark.parametrize("kind", ["truncated", "of another cell"])
+def test_a_broken_result_is_made_again(kind, copy):
+    before = (copy / "rows.csv").read_text()
+    path = copy / "cells" / "uniform--wine--static-cmi--uniform--0.json"
+    text = path.read_text()
+    path.write_text(text[:300] if kind == "truncated" else text.replace('"seed": 0', '"seed": 7'))
+    result = run("bench", "uniform", *TINY, "--out", copy)
+    assert result.exit_code == 0, result.output
+    assert (copy / "rows.csv").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("budget", "abc", "number or nothing; got 'abc'"),
+        ("seed", "zero", "number; got 'zero'"),
+        ("value", "", "got ''"),
+    ],
+)
+def test_rows_edited_by_hand_are_read_with_care(column, value, said, copy):
+    lines = (copy / "rows.csv").read_text().splitlines()
+    cells = lines[3].split(",")
+    cells[lines[0].split(",").index(column)] = value
+    (copy / "rows.csv").write_text("\n".join([*lines[:3], ",".join(cells), *lines[4:]]) + "\n")
+    result = run("report", copy)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"rows.csv, line 4: {column} must be a" in result.stderr
+    assert said in result.stderr
 
 
 def test_report_where_every_cell_failed_is_refused(tmp_path, vip_breaks):

@@ -11,9 +11,10 @@ import pytest
 
 from askwise.bench.cells import Cell, write
 from askwise.bench.figures import SHOWN, accuracy_pictures, method_colours
+from askwise.bench.folder import COLUMNS, collect
 from askwise.bench.methods import METHODS
 from askwise.bench.page import make_page, to_markdown, write_page
-from askwise.bench.run import COLUMNS, collect, run
+from askwise.bench.run import run
 from askwise.bench.study_figures import (
     MOST_POINTS,
     bernoulli_picture,
@@ -129,7 +130,9 @@ def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
         document = json.loads(path.read_text())
         document["seconds"]["fit"] = float(seconds)
         path.write_text(json.dumps(document))
-        path.with_name(f"another-{path.name}").write_text(json.dumps({**document, "study": "another"}))
+        path.with_name(path.name.replace(document["study"], "another", 1)).write_text(
+            json.dumps({**document, "study": "another"})
+        )
     times = make_page(out).tables[-1]
     assert times.title == "Time to fit"
     assert times.body[0][1].text == "2.5"
@@ -227,6 +230,13 @@ def test_a_method_without_random_choices_does_not_empty_the_figure_of_the_others
     found = {picture.name: picture for picture in accuracy_pictures(rows)}
     assert 'id="difference-variable-vip"' in found["difference-variable"].svg
     assert "static-best" not in found["difference-variable"].svg
+
+
+def test_nothing_is_drawn_of_prices_whose_methods_are_not_drawn():
+    lines = [("wine", name, "variable", 0, 1.0, "accuracy", 0.5) for name in SHOWN]
+    lines.append(("wine", "gdfs", "uniform", 0, 1.0, "accuracy", 0.5))
+    rows = pd.DataFrame(lines, columns=list(COLUMNS)).astype({"metric": "category"})
+    assert {picture.name.split("-")[-1] for picture in accuracy_pictures(rows)} == {"variable"}
 
 
 def test_rejection_is_drawn_at_the_highest_budget():

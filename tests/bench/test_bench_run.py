@@ -156,7 +156,7 @@ def test_results_of_other_parameters_are_not_mixed(tmp_path):
     with pytest.raises(InvalidInput, match=r"made with profile 'quick', not 'paper'.*--out"):
         finished(tmp_path, seeds=1, profile="paper")
     (tmp_path / "manifest.json").unlink()
-    with pytest.raises(InvalidInput, match=r"no readable manifest"):
+    with pytest.raises(InvalidInput, match=r"no manifest.json of a run"):
         finished(tmp_path, seeds=1)
 
 

@@ -21,8 +21,8 @@ from askwise.bench.claims import (
     in_print,
     judged,
 )
+from askwise.bench.folder import COLUMNS
 from askwise.bench.methods import METHODS
-from askwise.bench.run import COLUMNS
 from askwise.bench.study_tables import parameters, study_tables, tables
 from askwise.bench.subset_studies import compare_gaps
 from askwise.bench.summary import describe
@@ -173,7 +173,7 @@ def test_rows_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match=r"rows\.csv cannot be read"):
         read_rows(tmp_path)
     (tmp_path / "rows.csv").write_text("data,value\nwine,1\n")
-    with pytest.raises(InvalidInput, match="must have at least one row and the columns"):
+    with pytest.raises(InvalidInput, match="must have the columns"):
         read_rows(tmp_path)
 
 

@@ -99,12 +99,29 @@ def write(
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A result; None where there is none that can be read."""
+    """A JSON object; None where there is none that can be read."""
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return document
+    return document if isinstance(document, dict) else None
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """A result as `write` leaves it under this name; None where the file is not one."""
+    document = read(path)
+    if document is None:
+        return None
+    try:
+        cell = Cell(*(document[name] for name in ("data", "method", "prices", "seed")))
+        rows = [
+            (None if budget is None else float(budget), str(name), float(x)) for budget, name, x in document["rows"]
+        ]
+        seconds = {name: float(document["seconds"][name]) for name in ("fit", "study")}
+        right = path == cell.file(path.parent.parent, document["study"]) and isinstance(document["error"], str | None)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return {**document, "rows": rows, "seconds": seconds} if right else None
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -115,5 +132,5 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as error:
         raise AskwiseError(
             f"{path.name} cannot be written to {path.parent}: {error.strerror or error}. What is finished is kept; "
-            "make room or choose another folder with --out, and run the same command again."
+            "make room or choose another folder, and run the same command again."
         ) from error

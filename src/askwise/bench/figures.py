@@ -70,9 +70,9 @@ def method_colours(rows: pd.DataFrame) -> dict[str, str]:
 
 def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
     """What can be drawn from the suites of accuracy, for every kind of prices that is there."""
-    with_accuracy = rows.loc[rows["metric"] == "accuracy", "prices"]
     colours = method_colours(rows)
     drawn = rows[rows["method"].isin(colours)]
+    with_accuracy = drawn.loc[(drawn["metric"] == "accuracy") & drawn["budget"].notna(), "prices"]
     return [
         picture
         for prices in PRICES

@@ -11,16 +11,15 @@ from typing import Any
 import jinja2
 import pandas as pd
 
-from askwise.bench.cells import CELLS, read, write_whole
+from askwise.bench.cells import write_whole
 from askwise.bench.claim_list import verdicts
 from askwise.bench.claims import NOT_MEASURED, Verdict
 from askwise.bench.figures import Picture
-from askwise.bench.run import collect, results
+from askwise.bench.folder import TIMING_COLUMNS, TIMINGS, about, bring_up_to_date, results
 from askwise.bench.study_figures import pictures
 from askwise.bench.study_tables import tables
 from askwise.bench.suites import SUITES
-from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows
-from askwise.errors import InvalidInput
+from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows, read_table
 
 FIGURES = "figures"
 INTRODUCTION = (
@@ -89,10 +88,10 @@ def write_page(folder: Path) -> tuple[Path, Path]:
 
 def make_page(folder: Path) -> Page:
     """Everything that can be said of a folder, also of one whose run was stopped."""
-    if (folder / CELLS).is_dir():
-        collect(folder)
+    folder = Path(folder)
+    bring_up_to_date(folder)
     rows = read_rows(folder)
-    timings = _read_timings(folder)
+    timings = read_table(folder / TIMINGS, TIMING_COLUMNS, {"fit_seconds": "number", "study_seconds": "number"})
     found = verdicts(rows)
     tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
     return Page(
@@ -107,31 +106,22 @@ def make_page(folder: Path) -> Page:
     )
 
 
-def _read_timings(folder: Path) -> pd.DataFrame:
-    path = folder / "timings.csv"
-    try:
-        return pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}. Give the folder that a benchmark was run into.") from None
-
-
 def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tuple[str, str]]:
-    manifest = read(folder / "manifest.json") or {}
-    limits, versions = manifest.get("limits", {}), manifest.get("versions", {})
+    manifest = about(folder)
     n_seeds = rows.groupby(["data", "prices"])["seed"].nunique()
     seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
     spent = timings.groupby(CELL)["fit_seconds"].max().sum(), timings["study_seconds"].sum()
     return [
-        ("commands", "; ".join(manifest.get("commands", [])) or "unknown"),
+        ("commands", "; ".join(map(str, manifest["commands"])) or "unknown"),
         ("time", f"{_duration(spent[0])} of fitting and {_duration(spent[1])} of measuring, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and, where random, of prices"),
         ("suites", ", ".join(sorted(timings["study"].unique()))),
         ("profile", str(manifest.get("profile", "unknown"))),
-        ("rows at most", ", ".join(f"{most:,} for {name}" for name, most in limits.items()) or "unknown"),
+        ("rows at most", ", ".join(f"{most} for {name}" for name, most in manifest["limits"].items()) or "unknown"),
         ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[CELL].drop_duplicates()):,} fits"),
-        ("made with", ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown"),
+        ("made with", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items()) or "unknown"),
         ("tracing a number", TRACE),
         ("deviations", DEVIATIONS),
         ("askwise", f"version {manifest.get('askwise', 'unknown')}"),

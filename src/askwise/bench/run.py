@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-import askwise
-from askwise.bench.cells import CELLS, Cell, Study, read, work, write_whole
+from askwise.bench.cells import Cell, Study, read_result, work
+from askwise.bench.folder import collect, open_folder, results
 from askwise.bench.methods import check_methods, fit_method
 from askwise.bench.suites import SUITES, Suite
 from askwise.bench.tasks import Limits, known_data, make_task
 from askwise.errors import AskwiseError, InvalidInput
-
-COLUMNS = ("data", "method", "prices", "seed", "budget", "metric", "value")
-FORMAT = 1
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "torch", "pytorch-tabnet")
 
 
 @dataclass(frozen=True)
@@ -116,7 +108,7 @@ def check_suites(names: Iterable[str]) -> list[str]:
 
 def run(
     suites: Sequence[str],
-    out: Path,
+    out: Path | str,
     *,
     profile: str = "quick",
     seeds: int | None = None,
@@ -124,30 +116,54 @@ def run(
     data: Sequence[str] | None = None,
     jobs: int = 1,
 ) -> Iterator[Progress]:
-    """Work off what is not there yet; yields after each cell, and writes ``rows.csv`` at the end."""
+    """Work off what is not there yet; yields after each cell, and writes ``rows.csv`` at the end.
+
+    What is asked for is checked at once, before the first cell is waited for.
+    """
+    out = Path(out)
     chosen = PROFILES.get(profile)
     if chosen is None:
         raise InvalidInput(f"profile must be one of {tuple(PROFILES)}; got {profile!r}.")
+    for name, number in {"seeds": seeds, "jobs": jobs}.items():
+        if number is not None and (not isinstance(number, int) or number < 1):
+            raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
     cells = plan(check_suites(suites), chosen, seeds, methods, data)
     if not cells:
         raise InvalidInput(f"Nothing to run. {' '.join(left_out(check_suites(suites), methods, data))}")
-    open_folder(out, profile, command(suites, profile, seeds, methods, data))
-    waiting = {cell: pending for cell, studies in cells.items() if (pending := _pending(cell, studies, out))}
+    open_folder(out, profile, asdict(chosen.limits), command(suites, profile, seeds, methods, data))
+    results(out, {cell.file(out, name) for cell, studies in cells.items() for name in studies})  # now, not at the end
+    return _run(cells, out, chosen.limits, jobs)
+
+
+def _run(cells: Mapping[Cell, Mapping[str, Study]], out: Path, limits: Limits, jobs: int) -> Iterator[Progress]:
+    waiting = {cell: studies for cell, studies in cells.items() if _pending(cell, studies, out)}
     n_done = len(cells) - len(waiting)
-    jobs_to_do = (delayed(_work)(cell, list(studies), out, asdict(chosen.limits)) for cell, studies in waiting.items())
-    for cell, errors in Parallel(n_jobs=jobs, return_as="generator_unordered")(jobs_to_do):
-        n_done += 1
-        yield Progress(n_done, len(cells), cell, {name: error for name, error in errors.items() if error})
-    collect(out)
+    work_to_do = (delayed(_work)(cell, list(studies), out, asdict(limits)) for cell, studies in waiting.items())
+    try:
+        pool = Parallel(n_jobs=max(1, min(jobs, len(waiting))), return_as="generator_unordered")
+        for cell, errors in pool(work_to_do):
+            n_done += 1
+            yield Progress(n_done, len(cells), cell, {name: error for name, error in errors.items() if error})
+    except TerminatedWorkerError:
+        raise AskwiseError(
+            "A process at work was ended from outside, most likely for want of memory. What is finished is kept; run "
+            "the same command again, with fewer --jobs."
+        ) from None
+    finally:
+        collect(out)
 
 
-def _pending(cell: Cell, studies: Mapping[str, Study], out: Path) -> dict[str, Study]:
+def _pending(cell: Cell, studies: Iterable[str], out: Path) -> list[str]:
     """Studies without a result; one that failed is tried again."""
-    found = {name: read(cell.file(out, name)) for name in studies}
-    return {name: study for name, study in studies.items() if (known := found[name]) is None or known["error"]}
+    found = {name: read_result(cell.file(out, name)) for name in studies}
+    return [name for name, known in found.items() if known is None or known["error"]]
 
 
 def _work(cell: Cell, studies: Sequence[str], out: Path, limits: dict[str, int]) -> tuple[Cell, dict[str, str | None]]:
+    studies = _pending(cell, studies, out)
+    if not studies:  # another run has been there
+        return cell, {}
+
     def fit(cell: Cell) -> tuple[Any, Any]:
         task = make_task(cell.data, cell.prices, cell.seed, Limits(**limits))
         return task, fit_method(cell.method, task)
@@ -173,73 +189,3 @@ def command(
     }
     given = [f"--{name} {value}" for name, value in options.items() if value is not None]
     return " ".join(["askwise bench", *suites, *given])
-
-
-def open_folder(out: Path, profile: str, told: str) -> None:
-    """Make the folder, or see that what is in it was made by the same parameters; and note the command there."""
-    manifest = out / "manifest.json"
-    ours = {
-        "format": FORMAT,
-        "askwise": askwise.__version__,
-        "profile": profile,
-        "limits": asdict(PROFILES[profile].limits),
-    }
-    try:
-        (out / CELLS).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AskwiseError(f"The folder {out} cannot be made: {error.strerror}. Choose another with --out.") from None
-    found = read(manifest)
-    if found is None:
-        if any((out / CELLS).iterdir()):
-            raise InvalidInput(f"{out} holds results but no readable manifest.json; choose another folder with --out.")
-        found = {**ours, "versions": versions(), "commands": []}
-    differs = [name for name, value in ours.items() if found.get(name) != value]
-    if differs:
-        name = differs[0]
-        raise InvalidInput(
-            f"{out} holds results made with {name} {found.get(name)!r}, not {ours[name]!r}, and these are not to be "
-            "mixed. Choose another folder with --out, run with the same settings, or delete this one."
-        )
-    if told not in found["commands"]:
-        write_whole(manifest, json.dumps({**found, "commands": [*found["commands"], told]}, indent=1))
-
-
-def versions() -> dict[str, str]:
-    """What the numbers were made with."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def results(out: Path) -> list[dict[str, Any]]:
-    """Every finished result of a folder, in the order of their names."""
-    documents = (read(path) for path in sorted((out / CELLS).glob("*.json")))
-    return [document for document in documents if document is not None]
-
-
-def collect(out: Path) -> None:
-    """Write ``rows.csv``, a tidy row per number, and ``timings.csv``, from the finished cells."""
-    documents = results(out)
-    rows = [
-        [d["data"], d["method"], d["prices"], d["seed"], "" if budget is None else repr(budget), metric, repr(value)]
-        for d in documents
-        for budget, metric, value in d["rows"]
-    ]
-    timings = [
-        [d["data"], d["method"], d["prices"], d["seed"], d["study"], d["seconds"]["fit"], d["seconds"]["study"]]
-        for d in documents
-    ]
-    write_whole(out / "rows.csv", _csv(COLUMNS, rows))
-    write_whole(out / "timings.csv", _csv((*COLUMNS[:4], "study", "fit_seconds", "study_seconds"), timings))
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.bench import published
+from askwise.bench.folder import COLUMNS, ROWS
 from askwise.bench.methods import METHODS
-from askwise.bench.run import COLUMNS
 from askwise.errors import InvalidInput
 
 CELL = ["data", "method", "prices", "seed"]
@@ -25,6 +25,7 @@ TITLES = {
     "published": ("Accuracy under published prices", "beyond the paper"),
 }
 PRICES = {"variable": "random prices", "uniform": "equal prices", "published": "published prices"}
+MADE_BY = "It is made by askwise bench; run that again, or delete the file to have it made from the finished cells."
 SPREADS = (
     "Mean accuracy over the budgets and seeds, in percent (± over budgets / ± over seeds: standard deviations, of the "
     "curve averaged over the seeds and of the seeds' means)"
@@ -54,18 +55,43 @@ class Table:
 
 def read_rows(folder: Path) -> pd.DataFrame:
     """The rows of a folder, one per number; a number that two suites measured of one cell is there once."""
-    path = Path(folder) / "rows.csv"
-    try:
-        rows = pd.read_csv(path)
-    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}. Give the folder that a benchmark was run into.") from None
-    if list(rows.columns) != list(COLUMNS) or rows.empty:
-        raise InvalidInput(
-            f"{path} must have at least one row and the columns {', '.join(COLUMNS)}; got {len(rows)} rows of "
-            f"{', '.join(rows.columns)}. Run the benchmark again into this folder."
-        )
-    rows = rows.drop_duplicates([*CELL, "budget", "metric"]).reset_index(drop=True)
+    path = Path(folder) / ROWS
+    rows = read_table(path, COLUMNS, {"seed": "number", "budget": "number or nothing", "value": "number"})
+    if rows.empty:
+        raise InvalidInput(f"{path} must have at least one row. Run the benchmark again into this folder.")
+    rows = rows.drop_duplicates().reset_index(drop=True)
+    if (twice := rows.duplicated([*CELL, "budget", "metric"])).any():
+        row = rows[twice].iloc[0]
+        raise InvalidInput(f"{path} has two values for {row['metric']} of {row['method']} on {row['data']}. {MADE_BY}")
+    if not set(rows["prices"]) <= set(PRICES):
+        raise InvalidInput(f"{path}: prices must be {', '.join(PRICES)}; got {sorted(set(rows['prices']))}. {MADE_BY}")
     return rows.astype({"metric": "category"})  # it is looked up by name again and again
+
+
+def read_table(path: Path, columns: Sequence[str], numbers: Mapping[str, str]) -> pd.DataFrame:
+    """A table that `askwise bench` wrote, with all of `columns`; those in `numbers` hold finite numbers."""
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}. Give the folder that a benchmark was run into.") from None
+    if list(table.columns) != list(columns):
+        raise InvalidInput(
+            f"{path} must have the columns {', '.join(columns)}; got {', '.join(table.columns)}. {MADE_BY}"
+        )
+    for name in columns:
+        empty = table[name] == ""
+        if name not in numbers:
+            wrong = empty
+        else:
+            table[f"{name} as text"] = table[name]
+            table[name] = pd.to_numeric(table[name], errors="coerce")
+            wrong = ~np.isfinite(table[name]) & ~(empty & ("nothing" in numbers[name]))
+        if wrong.any():
+            line = int(wrong.to_numpy().argmax())
+            got = table.get(f"{name} as text", table[name]).iloc[line]
+            kind = numbers.get(name, "text")
+            raise InvalidInput(f"{path}, line {line + 2}: {name} must be a {kind}; got {got!r}. {MADE_BY}")
+    return table[list(columns)]
 
 
 def curves(rows: pd.DataFrame, metric: str, prices: str) -> pd.DataFrame:
