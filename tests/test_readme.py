@@ -35,6 +35,7 @@ def test_snippets(capsys):
             exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "flavanoids" in printed
+    assert "proline is high ->" in printed  # a rule, in words
     assert "accuracy" in printed
 
 
