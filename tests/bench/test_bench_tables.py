@@ -107,6 +107,20 @@ def test_a_method_without_all_of_the_data_has_no_average():
     assert table.body[-1][0].text == "askwise"
 
 
+def test_averages_are_over_the_data_that_the_widely_measured_methods_share():
+    values = {
+        (data, method, 0): [0.1 * (k + 1) + 0.01 * (method == "vip")]
+        for method in ("vip", "dime", "cwcf")
+        for k, data in enumerate(("cirrhosis", "heart", "wine"))
+        if (method, data) != ("dime", "cirrhosis") and (method, data) not in {("cwcf", "heart"), ("cwcf", "wine")}
+    }
+    (table,) = accuracy_tables(as_rows(accuracy_rows(values)))
+    lines = {name: line_of(table, name) for name in ("VIP", "DIME", "CWCF")}
+    assert [lines[name]["average"].text for name in lines] == ["26.00", "25.00", "-"]
+    assert [lines[name]["rank"].text for name in lines] == ["1.0", "2.0", "-"]
+    assert "more than half of them have: Heart, Wine." in table.note
+
+
 def test_a_figure_of_fewer_seeds_says_so_and_is_not_called_the_best():
     (table,) = accuracy_tables(as_rows(accuracy_rows(HAND)))
     ours = line_of(table, "askwise")["Wine"]

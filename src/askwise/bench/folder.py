@@ -113,13 +113,21 @@ def collect(out: Path) -> None:
 
 
 def bring_up_to_date(out: Path) -> None:
-    """`collect` where cells were finished after the tables were written, as by a run that was killed."""
-    finished = [path.stat().st_mtime_ns for path in _files(out)]
-    tables = [out / ROWS, out / TIMINGS]
-    if not finished or read(out / MANIFEST) is None:
+    """`collect` where the tables lack finished cells, as after a run that was killed."""
+    files = _files(out)
+    if not files or read(out / MANIFEST) is None:
         return
-    if not all(path.exists() and path.stat().st_mtime_ns >= max(finished) for path in tables):
+    written = [path.stat().st_mtime_ns for path in (out / ROWS, out / TIMINGS) if path.exists()]
+    newest = max(path.stat().st_mtime_ns for path in files)
+    if len(written) < 2 or min(written) < newest or _collected(out) != {path.name for path in files}:
         collect(out)
+
+
+def _collected(out: Path) -> set[str]:
+    """Names of the results that are in the tables."""
+    with (out / TIMINGS).open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))[1:]
+    return {f"{row[4]}--{'--'.join(row[:4])}.json" for row in rows if len(row) == len(TIMING_COLUMNS)}
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

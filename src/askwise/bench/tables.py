@@ -167,10 +167,13 @@ def _accuracy_table(
     stats = stats[stats.index.get_level_values("data").isin(data)]
     fewer = stats["seeds"] < stats.groupby("data")["seeds"].transform("max")
     means = stats["mean"].mask(fewer).unstack("data")[list(data)]
-    average = means.mean(axis=1, skipna=False)
+    widely = means[means.notna().mean(axis=1) > 0.5]
+    shared = [name for name in data if widely[name].notna().all()]
+    compared = widely[shared]
+    average = compared.mean(axis=1).reindex(means.index)
     paper = pd.DataFrame({name: {key: cell[0] for key, cell in row.by_data.items()} for name, row in printed.items()}).T
-    paper = paper.reindex(index=[name for name in means.dropna().index if name in printed], columns=list(data))
-    ranks, their_ranks, paper_ranks = mean_ranks(means), mean_ranks(means.loc[paper.index]), mean_ranks(paper)
+    paper = paper.reindex(index=[name for name in compared.index if name in printed], columns=shared)
+    ranks, their_ranks, paper_ranks = mean_ranks(compared), mean_ranks(compared.loc[paper.index]), mean_ranks(paper)
     body = []
     for method in average.sort_values(ascending=False, na_position="last", kind="stable").index:
         cells = [_accuracy_entry(stats, name, method, means[name], printed) for name in data]
@@ -185,6 +188,9 @@ def _accuracy_table(
     note = f"{SPREADS}; {_seeds(stats['seeds'])}. Higher is better, and a rank of 1 is best."
     if fewer.any():
         note += " Figures marked with their number of seeds rest on fewer splits than others and are not ranked."
+    if len(shared) < len(data):
+        names = ", ".join(map(data_name, shared)) or "none"
+        note += f" Averages and ranks are over the data that all methods with more than half of them have: {names}."
     if printed:
         head.append("rank among the paper's")
         note += (
