@@ -184,7 +184,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any, reset: bool) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
         table = X if isinstance(X, pd.DataFrame) else as_array(X)
-        validate_data(self, table, reset=reset, skip_check_array=True)
+        try:
+            validate_data(self, table, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise InvalidInput(f"X: {str(error).strip()}\nWhat is not known is NaN; its column stays.") from None
         return table
 
     def _encode(self, X: Any) -> np.ndarray:

@@ -227,7 +227,8 @@ def accuracy_not_monotone(rows: pd.DataFrame) -> list[Finding]:
         for (data, method), part in falls.groupby(["data", "method"])
         for level in falls.columns.astype(int).tolist()
     }
-    steps = {key: samples for key, samples in steps.items() if len(samples)}
+    most_seeds = max(map(len, steps.values()), default=0)
+    steps = {key: samples for key, samples in steps.items() if len(samples) == most_seeds > 0}
     if not steps:
         return [Finding("", np.empty(0), ())]
     data, method, level = max(steps, key=lambda key: steps[key].mean())

@@ -181,10 +181,10 @@ def _accuracy_table(
             shown(average[method], 2), paper=_printed(paper.mean(axis=1), method, 2), best=_is_best(average, method)
         )
         rank = Entry(shown(ranks.get(method), 1), best=_is_best(-ranks, method))
-        body.append((Entry(method_name(method)), *cells, mean, rank))
+        body.append((Entry(method_name(method)), *cells, *([mean] if len(data) > 1 else []), rank))
         if printed:
             body[-1] += (Entry(shown(their_ranks.get(method), 1), paper=_printed(paper_ranks, method, 1)),)
-    head = ["method", *map(data_name, data), "average", "rank"]
+    head = ["method", *map(data_name, data), *(["average"] if len(data) > 1 else []), "rank"]
     note = f"{SPREADS}; {_seeds(stats['seeds'])}. Higher is better, and a rank of 1 is best."
     if fewer.any():
         note += " Figures marked with their number of seeds rest on fewer splits than others and are not ranked."
