@@ -112,7 +112,7 @@ def _about(folder: Path, rows: pd.DataFrame, timings: pd.DataFrame) -> list[tupl
     seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
     spent = timings.groupby(CELL)["fit_seconds"].max().sum(), timings["study_seconds"].sum()
     return [
-        ("commands", "; ".join(map(str, manifest["commands"])) or "unknown"),
+        *(("command", str(told)) for told in manifest["commands"]),
         ("time", f"{_duration(spent[0])} of fitting and {_duration(spent[1])} of measuring, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),

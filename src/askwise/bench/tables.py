@@ -79,19 +79,16 @@ def read_table(path: Path, columns: Sequence[str], numbers: Mapping[str, str]) -
             f"{path} must have the columns {', '.join(columns)}; got {', '.join(table.columns)}. {MADE_BY}"
         )
     for name in columns:
-        empty = table[name] == ""
-        if name not in numbers:
-            wrong = empty
-        else:
-            table[f"{name} as text"] = table[name]
-            table[name] = pd.to_numeric(table[name], errors="coerce")
-            wrong = ~np.isfinite(table[name]) & ~(empty & ("nothing" in numbers[name]))
+        text, kind = table[name], numbers.get(name, "word")
+        wrong = text == ""
+        if name in numbers:
+            table[name] = pd.to_numeric(text, errors="coerce")
+            wrong = ~np.isfinite(table[name]) & ~(wrong & ("nothing" in kind))
         if wrong.any():
             line = int(wrong.to_numpy().argmax())
-            got = table.get(f"{name} as text", table[name]).iloc[line]
-            kind = numbers.get(name, "text")
+            got = text.iloc[line]
             raise InvalidInput(f"{path}, line {line + 2}: {name} must be a {kind}; got {got!r}. {MADE_BY}")
-    return table[list(columns)]
+    return table
 
 
 def curves(rows: pd.DataFrame, metric: str, prices: str) -> pd.DataFrame:
