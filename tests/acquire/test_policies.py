@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Policy, Random, Static
-from askwise.acquire.policies import mutual_information_ranking
+from askwise.acquire.policies import Remembering, mutual_information_ranking
 from askwise.schema import Schema
 
 MADE = {"rl": DQN(n_episodes=64, hidden=16)}  # others by their names
@@ -271,3 +271,43 @@ def test_a_category_first_seen_in_a_batch_is_known_to_the_completions_of_another
     new = pd.DataFrame({"city": ["Namur"], "age": [0.3]})
     selector.predict_proba(new)  # the selector learns the code of a new category
     assert selector.acquire(new).order.shape == (1, 2)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_budget_ends_as_it_would_alone(make, policy):
+    owner = priced(make, policy)
+    X, _ = data(60)
+    budgets = [0.5, 1.0, 2.5, 4.0, 2.0, 9.0]
+    together = owner.final_states(X, budgets)
+    for budget, end in zip(budgets, together, strict=True):
+        for found, alone in zip(end, owner.final_states(X, [budget])[0], strict=True):
+            assert_allclose(found, alone, atol=1e-12)
+
+
+def test_a_state_that_the_last_budget_met_is_not_scored_again(make):
+    class Counting(Policy):
+        asked = 0
+
+        def scores(self, X, mask, left):
+            self.asked += len(X)
+            return owner.policy_.scores(X, mask, left)
+
+    owner, counting = priced(make, "static"), Counting()
+    X, _ = data(60)
+    budgets = [1.0, 2.0, 3.0, 4.0, 5.0]
+    owner.final_states(X, budgets, counting)
+    together, counting.asked = counting.asked, 0
+    for budget in budgets:
+        owner.final_states(X, [budget], counting)
+    assert together <= 0.6 * counting.asked
+
+
+def test_rows_that_could_afford_nothing_are_scored_when_they_can():
+    class Thrifty(Policy):
+        def scores(self, X, mask, left):
+            return np.where(mask | (left < 1)[:, None], -np.inf, 1.0)
+
+    remembering, mask = Remembering(Thrifty()), np.zeros((2, 3), dtype=bool)
+    for left, expected in ((0.5, -np.inf), (2.0, 1.0)):
+        remembering.start()
+        assert_array_equal(remembering.scores(np.zeros((2, 3)), mask, np.full(2, left)), np.full((2, 3), expected))

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, purchases, run_episodes
 from askwise.acquire.evaluation import default_budgets, measures, state_within
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies import Policy, Remembering
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
 from askwise.epistemic import EpistemicEstimator, assess
@@ -220,20 +220,26 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             start = self._nothing_known(truth, max(budgets, default=0.0))
             run = run_episodes(start, truth, chosen, self.predictor_, progress=self.progress)
             return [state_within(run, budget) for budget in budgets]
-        jobs = (delayed(self._final_state)(truth, budget, chosen) for budget in budgets)
-        ends = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        return list(track(ends, "budgets", len(budgets), self.progress))
+        n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
+        parts = np.array_split(np.array(budgets, dtype=float), n_jobs)
+        jobs = (delayed(self._ends)(truth, part, chosen, self.progress if n_jobs == 1 else False) for part in parts)
+        return [end for ends in Parallel(n_jobs=n_jobs)(jobs) for end in ends]
 
     def _nothing_known(self, truth: np.ndarray, budget: float) -> Acquisition:
         return self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
 
-    def _final_state(
-        self, truth: np.ndarray, budget: float, policy: Policy
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As `final_states`, under one budget: nothing is predicted before the money is spent."""
-        state = self._nothing_known(truth, budget)
-        spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
-        for features, paid in purchases(state, truth, policy, self.predictor_):
-            spent += paid
-            bought += features >= 0
-        return self.predictor_.predict_proba(state.values, state.column_mask), spent, bought
+    def _ends(
+        self, truth: np.ndarray, budgets: np.ndarray, policy: Policy, progress: bool | str
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """As `final_states`, an episode for each budget: nothing is predicted before the money is spent."""
+        remembering = Remembering(policy)
+        ends = []
+        for budget in track(budgets, "budgets", len(budgets), progress):
+            remembering.start()
+            state = self._nothing_known(truth, budget)
+            spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
+            for features, paid in purchases(state, truth, remembering, self.predictor_):
+                spent += paid
+                bought += features >= 0
+            ends.append((self.predictor_.predict_proba(state.values, state.column_mask), spent, bought))
+        return ends

@@ -46,10 +46,12 @@ class Policy:
     """Scores the features of each row; subclasses write `scores`.
 
     A policy sees what is known of a row and nothing else: no label, no hidden cell, no other row. When to stop is
-    not its business. One that reads `left` beyond skipping what nobody can afford sets `reads_budget`.
+    not its business. One that reads `left` beyond skipping what nobody can afford sets `reads_budget`; one whose scores
+    depend on the position of a row in its batch sets `by_position`.
     """
 
     reads_budget = False
+    by_position = False
 
     def fit(self, problem: Problem) -> Policy:
         """The policy ready to score; one that was made with all it needs, prices included, is ready as it is."""
@@ -61,6 +63,35 @@ class Policy:
         `X` is (n, D) encoded with NaN where hidden, `mask` (n, M) the features had, `left` (n,) the money left.
         """
         raise NotImplementedError
+
+
+class Remembering(Policy):
+    """Another policy, for the same rows under one budget after the other: a state that the last episode met at the same
+    step is not scored again, and until the money runs out they meet the same ones.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._last: list[tuple[np.ndarray, np.ndarray]] = []  # (mask, scores) by step
+        self._now: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def start(self) -> None:
+        """Another episode begins."""
+        self._last, self._now = self._now, []
+
+    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+        step = len(self._now)
+        scores = np.full(mask.shape, -np.inf)
+        known = np.zeros(len(mask), dtype=bool)
+        if step < len(self._last) and not (self.policy.reads_budget or self.policy.by_position):
+            before, found = self._last[step]
+            # Who could afford nothing was not scored.
+            known = (before == mask).all(axis=1) & np.isfinite(found).any(axis=1)
+            scores[known] = found[known]
+        if not known.all():
+            scores[~known] = self.policy.scores(X[~known], mask[~known], left[~known])
+        self._now.append((mask.copy(), scores))
+        return scores
 
 
 class Greedy(Policy):
@@ -131,6 +162,8 @@ class Static(Policy):
 
 class Random(Policy):
     """A random order for each row, drawn from the seed and the row's position in the batch."""
+
+    by_position = True
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed

@@ -158,6 +158,8 @@ class FullRowPolicy(Policy):
         Resolved prices, as in `ScoredPolicy`.
     """
 
+    by_position = True
+
     def __init__(self, rank: Callable[[np.ndarray], np.ndarray], prices: Prices) -> None:
         self.rank = rank
         self.prices = prices
