@@ -101,7 +101,7 @@ def render(report: Report) -> str:
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)
     shown, colours = class_colours(story.trace)
-    return _template().render(
+    return template("report.html").render(
         report=report,
         pictures=pictures,
         steps=_steps(story.trace, shown),
@@ -298,7 +298,8 @@ def _steps(trace: Sequence[dict[str, Any]], shown: Sequence[str | None]) -> list
 
 
 @cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A page of the package, which escapes what it is given and refuses a name that it is not given."""
     page = jinja2.Environment(
         loader=jinja2.PackageLoader("askwise"),
         autoescape=True,
@@ -308,4 +309,4 @@ def _template() -> jinja2.Template:
     )
     page.filters["value"] = shown_value
     page.filters["support"] = shown_support
-    return page.get_template("report.html")
+    return page.get_template(name)

@@ -10,7 +10,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,12 @@ class Cell:
 
     def file(self, folder: Path, study: str) -> Path:
         """Where the result of a study is kept."""
-        return folder / CELLS / f"{study}--{self.data}--{self.method}--{self.prices}--{self.seed}.json"
+        return folder / CELLS / file_name(study, *astuple(self))
+
+
+def file_name(study: str, *cell: object) -> str:
+    """Of the result of a study, by the parts of its cell."""
+    return f"{'--'.join([study, *map(str, cell)])}.json"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from askwise.bench import published
-from askwise.bench.tables import curves, data_name, method_name, ordered_data
+from askwise.bench.tables import PERCENT_PER_LEVEL, curves, data_name, method_name, ordered_data
 
 HOLDS, FAILS, UNDECIDED, NOT_MEASURED = "holds", "does not hold", "undecided", "not measured"
 CONFIDENCE = 0.95
@@ -213,17 +213,20 @@ def entropy_falls_alike(rows: pd.DataFrame) -> list[Finding]:
 
 def _fall(rows: pd.DataFrame, metric: str) -> pd.Series:
     """Entropy at the lowest budget less that at the highest, mean over the paper's methods, by (data, seed)."""
-    by_level = curves(rows, metric, "variable")
-    data, method, _ = (by_level.index.get_level_values(k) for k in range(3))
-    by_level = by_level[data.isin(published.DATA) & method.isin(published.METHODS)]
+    by_level = _of_the_paper(curves(rows, metric, "variable"))
     fall = by_level.bfill(axis=1).iloc[:, :1].sum(axis=1) - by_level.ffill(axis=1).iloc[:, -1:].sum(axis=1)
     return fall.groupby(["data", "seed"]).mean()
 
 
+def _of_the_paper(by_level: pd.DataFrame) -> pd.DataFrame:
+    """The lines of the paper's methods on the paper's data."""
+    data, method, _ = (by_level.index.get_level_values(k) for k in range(3))
+    return by_level[data.isin(published.DATA) & method.isin(published.METHODS)]
+
+
 def accuracy_not_monotone(rows: pd.DataFrame) -> list[Finding]:
     """The largest of all falls of a method's accuracy on one table by one more step of the budget."""
-    falls = -100 * curves(rows, "accuracy", "variable").diff(axis=1).iloc[:, 1:]
-    falls = falls[[data in published.DATA and method in published.METHODS for data, method, _ in falls.index]]
+    falls = -100 * _of_the_paper(curves(rows, "accuracy", "variable")).diff(axis=1).iloc[:, 1:]
     steps = {
         (str(data), str(method), level): part[level].dropna().to_numpy(dtype=float)
         for (data, method), part in falls.groupby(["data", "method"])
@@ -234,15 +237,16 @@ def accuracy_not_monotone(rows: pd.DataFrame) -> list[Finding]:
     if not steps:
         return [Finding("", np.empty(0), ())]
     data, method, level = max(steps, key=lambda key: steps[key].mean())
-    where = f"from {5 * (level - 1)} % to {5 * level} % of the price"
+    start, end = PERCENT_PER_LEVEL * (level - 1), PERCENT_PER_LEVEL * level
+    where = f"from {start} % to {end} % of the price"
     what = f"points lost by {method_name(method)} {where}, the most of {len(steps)} steps:"
     return [Finding(what, steps[data, method, level], (data,), len(steps))]
 
 
 def wine_is_easy(rows: pd.DataFrame) -> list[Finding]:
     """How many of the paper's methods pass 95 % on Wine with 8 features."""
-    at_eight = curves(rows, "accuracy", "uniform").reindex(columns=[8])[8].dropna()
-    wine = at_eight[[data == "wine" and method in published.METHODS for data, method, _ in at_eight.index]]
+    at_eight = _of_the_paper(curves(rows, "accuracy", "uniform")).reindex(columns=[8])[8].dropna()
+    wine = at_eight[at_eight.index.get_level_values("data") == "wine"]
     share = (wine > 0.95).astype(float).groupby(["data", "seed"]).mean()
     return [Finding.over("share of methods above 95 %, less one half", share - 0.5)]
 

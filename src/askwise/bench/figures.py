@@ -15,14 +15,21 @@ from matplotlib.ticker import MaxNLocator
 
 from askwise.bench import published
 from askwise.bench.methods import METHODS
-from askwise.bench.tables import PRICES, curves, data_name, method_name, ordered_data, pooled_calibration_error
+from askwise.bench.tables import (
+    PERCENT_PER_LEVEL,
+    PRICES,
+    curves,
+    data_name,
+    method_name,
+    ordered_data,
+    pooled_calibration_error,
+)
 from askwise.report import COLOURS, svg
 
 SHOWN = (*published.IN_FIGURES, "askwise", "static-best", "static-cmi", "random-mlp")
 """Methods that the figures show first; ten colours are as many as can be told apart."""
 
 BUDGET = {"uniform": "features bought", "variable": "budget, % of all prices", "published": "budget, % of all prices"}
-PERCENT_PER_LEVEL = 5
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import askwise
-from askwise.bench.cells import CELLS, read, read_result, write_whole
+from askwise.bench.cells import CELLS, file_name, read, read_result, write_whole
 from askwise.errors import AskwiseError, InvalidInput
 
 COLUMNS = ("data", "method", "prices", "seed", "budget", "metric", "value")
@@ -127,7 +127,7 @@ def _collected(out: Path) -> set[str]:
     """Names of the results that are in the tables."""
     with (out / TIMINGS).open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
-    return {f"{row[4]}--{'--'.join(row[:4])}.json" for row in rows if len(row) == len(TIMING_COLUMNS)}
+    return {file_name(row[4], *row[:4]) for row in rows if len(row) == len(TIMING_COLUMNS)}
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

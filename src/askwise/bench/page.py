@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 
 from askwise.bench.cells import write_whole
@@ -20,6 +18,7 @@ from askwise.bench.study_figures import pictures
 from askwise.bench.study_tables import tables
 from askwise.bench.suites import SUITES
 from askwise.bench.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows, read_table
+from askwise.report import template
 
 FIGURES = "figures"
 INTRODUCTION = (
@@ -79,7 +78,7 @@ def write_page(folder: Path) -> tuple[Path, Path]:
     folder = Path(folder)
     page = make_page(folder)
     html, markdown = folder / "report.html", folder / "report.md"
-    write_whole(html, _template().render(page=page, introduction=INTRODUCTION, how_judged=HOW_JUDGED))
+    write_whole(html, template("bench.html").render(page=page, introduction=INTRODUCTION, how_judged=HOW_JUDGED))
     for picture in page.pictures:
         write_whole(folder / FIGURES / f"{picture.name}.svg", str(picture.svg))
     write_whole(markdown, to_markdown(page))
@@ -198,15 +197,3 @@ def _entry_in_markdown(entry: Entry) -> str:
 def _grid(head: Sequence[str], body: Sequence[Sequence[Any]]) -> str:
     lines = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("askwise"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("bench.html")

@@ -19,6 +19,9 @@ from askwise.bench.methods import METHODS
 from askwise.errors import InvalidInput
 
 CELL = ["data", "method", "prices", "seed"]
+PERCENT_PER_LEVEL = 5
+"""Of the price of everything, where prices differ."""
+
 TITLES = {
     "variable": ("Accuracy under random prices", "Table 1"),
     "uniform": ("Accuracy under equal prices", "Appendix E"),
