@@ -50,7 +50,7 @@ def main() -> None:
     policies: dict[str, Any] = {
         "exact greedy": ExactGreedy(data),
         "greedy, network": Greedy("network"),
-        "greedy, neighbours": Greedy("neighbours"),
+        "greedy, neighbors": Greedy("neighbors"),
         "random": "random",
     }
     by_askwise, by_truth, fitted = {}, {}, {}
@@ -67,8 +67,8 @@ def main() -> None:
         print(table.round(4).to_string())
         worst = (table["exact greedy"] - table["greedy, network"]).max()
         print(f"Largest shortfall of the network against the exact policy: {100 * worst:.2f} points")
-        worst = (table["exact greedy"] - table["greedy, neighbours"]).max()
-        print(f"Largest shortfall of the neighbours against the exact policy: {100 * worst:.2f} points")
+        worst = (table["exact greedy"] - table["greedy, neighbors"]).max()
+        print(f"Largest shortfall of the neighbors against the exact policy: {100 * worst:.2f} points")
     print_rankings(data, X.to_numpy()[:N_RANKED_ROWS], fitted)
 
 
@@ -81,7 +81,7 @@ def print_rankings(data: GaussianDataset, X: np.ndarray, fitted: dict[str, Any])
         hidden = np.where(mask, X, np.nan)
         exact = data.exact_gain(np.nan_to_num(hidden), mask)
         row: dict[str, float] = {"features": t}
-        for name in ("greedy, network", "greedy, neighbours"):
+        for name in ("greedy, network", "greedy, neighbors"):
             value = fitted[name][0].policy_.value
             gain = value.reductions(hidden, mask)[0]
             row[name] = float(np.mean([spearmanr(g[~m], x[~m])[0] for g, x, m in zip(gain, exact, mask, strict=True)]))

@@ -1,6 +1,6 @@
 """Policies on real tables: accuracy by budget of a frozen MLP(100), and what the risk weight does to e.
 
-Random masks, the static order, greedy (by neighbours and by network) and the Q-network choose; the predictions are the
+Random masks, the static order, greedy (by neighbors and by network) and the Q-network choose; the predictions are the
 same conditional ones for all. Budgets count features; buying everything is left out.
 
     python benchmarks/policies.py [--data wine heart cirrhosis yeast] [--seeds 5] [--policies random greedy ...]
@@ -17,7 +17,7 @@ import pandas as pd
 from askwise import DynamicFeatureSelector
 from askwise.acquire import DQN, Greedy
 from askwise.datasets import load
-from askwise.standin import StandIn, train_stand_in
+from askwise.reference_models import ReferenceModel, train_reference_model
 
 POLICIES: dict[str, Any] = {
     "random": "random",
@@ -39,7 +39,7 @@ def main() -> None:
     accuracies, risks = [], []
     for name in options.data:
         for seed in range(options.seeds):
-            stand_in = train_stand_in(load(name), "mlp", seed, limited=False)
+            stand_in = train_reference_model(load(name), "mlp", seed, limited=False)
             rows = accuracy_rows(stand_in, seed, options.policies)
             accuracies += [{"data": name, "seed": seed, **row} for row in rows]
             risks += [{"data": name, "seed": seed, **row} for row in risk_rows(stand_in, seed)]
@@ -48,7 +48,7 @@ def main() -> None:
     print_risks(pd.DataFrame(risks), options.seeds)
 
 
-def accuracy_rows(stand_in: StandIn, seed: int, policies: list[str]) -> list[dict[str, Any]]:
+def accuracy_rows(stand_in: ReferenceModel, seed: int, policies: list[str]) -> list[dict[str, Any]]:
     rows = []
     n_features = stand_in.X_train.shape[1]
     known = np.isin(stand_in.y_test, stand_in.estimator.classes_)
@@ -61,10 +61,10 @@ def accuracy_rows(stand_in: StandIn, seed: int, policies: list[str]) -> list[dic
     return rows
 
 
-def risk_rows(stand_in: StandIn, seed: int) -> list[dict[str, Any]]:
+def risk_rows(stand_in: ReferenceModel, seed: int) -> list[dict[str, Any]]:
     """Mean e along the trajectories of the greedy policy, by risk weight and way to estimate values."""
     rows = []
-    for value in ("neighbours", "network"):
+    for value in ("neighbors", "network"):
         selector = DynamicFeatureSelector(stand_in.estimator, policy=Greedy(value), random_state=seed)
         selector.fit(stand_in.X_train, stand_in.y_train)
         for weight in RISK_WEIGHTS:

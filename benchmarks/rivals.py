@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from askwise import DynamicFeatureSelector
 from askwise.datasets import Dataset, load
 from askwise.metrics import expected_calibration_error
-from askwise.standin import make_model
+from askwise.reference_models import make_model
 
 RIVALS = {
     "StaticCMI": "static",

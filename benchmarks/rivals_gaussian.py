@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 from askwise import baselines
 from askwise.acquire import Random
-from askwise.baselines import CWCF, Rival
+from askwise.baselines import CWCF, Baseline
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
 
@@ -43,7 +43,7 @@ def main() -> None:
         print_curve(data, X, y, seed)
 
 
-def print_accuracies(rival: Rival, X: pd.DataFrame, y: np.ndarray) -> None:
+def print_accuracies(rival: Baseline, X: pd.DataFrame, y: np.ndarray) -> None:
     budgets = [float(k) for k in range(1, X.shape[1])]  # with everything bought, the order is all the same
     labels = np.searchsorted(rival.classes_, y)
     found = {
@@ -55,7 +55,7 @@ def print_accuracies(rival: Rival, X: pd.DataFrame, y: np.ndarray) -> None:
     print(f"smallest gain over random orders: {100 * (table.iloc[0] - table.iloc[1]).min():.1f} points")
 
 
-def print_rankings(rival: Rival, data: GaussianDataset, X: pd.DataFrame) -> None:
+def print_rankings(rival: Baseline, data: GaussianDataset, X: pd.DataFrame) -> None:
     """Mean rank correlation of the policy's scores with the exact gains, by features known."""
     rows = X.to_numpy()[:N_RANKED_ROWS]
     n, n_features = rows.shape
@@ -73,7 +73,7 @@ def print_rankings(rival: Rival, data: GaussianDataset, X: pd.DataFrame) -> None
     print(table.round(3).to_string())
 
 
-def rank_correlation(rival: Rival, data: GaussianDataset, rows: np.ndarray, mask: np.ndarray) -> float:
+def rank_correlation(rival: Baseline, data: GaussianDataset, rows: np.ndarray, mask: np.ndarray) -> float:
     seen = np.where(mask, rows, np.nan)
     scores = rival.policy_.scores(seen, mask, np.full(len(rows), np.inf))
     exact = data.exact_gain(np.nan_to_num(seen), mask)

@@ -19,8 +19,8 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
 from askwise.predict import RulePredictor
-from askwise.predict.rules import RuleSet
-from askwise.standin import StandIn, train_stand_in
+from askwise.predict.rules.conditions import RuleSet
+from askwise.reference_models import ReferenceModel, train_reference_model
 from askwise.subsets import sample
 
 TABLES = ["wine", "heart", "cirrhosis", "yeast", "diabetes130"]
@@ -69,7 +69,7 @@ def speed() -> None:
     )
     print(f"  against confidences estimated for each answer ({N_NAIVE_PAIRS} answers timed): ", end="")
     print(f"{per_pair * 1e5 / warm:,.0f} x as fast warm, {per_pair * 1e5 / cold:,.0f} x cold")
-    print("  against confidences estimated once per mask, rows vectorised: ", end="")
+    print("  against confidences estimated once per mask, rows vectorized: ", end="")
     print(f"{per_mask / warm:,.1f} x as fast warm, {per_mask / cold:,.1f} x cold")
 
 
@@ -125,7 +125,7 @@ def space(tables: list[str], n_seeds: int) -> None:
     for name in tables:
         for model in [*MODELS, "forest"]:
             for seed in range(n_seeds):
-                stand_in = train_stand_in(load(name), model, seed)
+                stand_in = train_reference_model(load(name), model, seed)
                 predictor = RulePredictor(stand_in.estimator).fit(stand_in.X_train, stand_in.y_train)
                 values = predictor.schema_.encode(stand_in.X_test)
                 mask = sample(len(values), values.shape[1], np.random.default_rng(seed)) & ~np.isnan(values)
@@ -145,7 +145,7 @@ def accuracy(tables: list[str], n_seeds: int) -> None:
             for model in MODELS:
                 found += [
                     {"data": name, "seed": seed, "model": model, **row}
-                    for row in accuracy_rows(train_stand_in(load(name), model, seed, limited=False), seed)
+                    for row in accuracy_rows(train_reference_model(load(name), model, seed, limited=False), seed)
                 ]
             print(f"{name}, seed {seed} done", flush=True)
     table = pd.DataFrame(found)
@@ -161,7 +161,7 @@ def accuracy(tables: list[str], n_seeds: int) -> None:
     print(gain.unstack("budget").round(2).to_string())
 
 
-def accuracy_rows(stand_in: StandIn, seed: int) -> list[dict[str, Any]]:
+def accuracy_rows(stand_in: ReferenceModel, seed: int) -> list[dict[str, Any]]:
     known = np.isin(stand_in.y_test, stand_in.estimator.classes_)
     X, y = stand_in.X_test[known], stand_in.y_test[known]
     selector = DynamicFeatureSelector(stand_in.estimator, adaptation="rules", random_state=seed)

@@ -21,13 +21,13 @@ from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.acquire import DQN
-from askwise.acquire.policies import Problem
+from askwise.acquire.policies import PolicyContext
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
 from askwise.predict.stacked import StackedModels, stack
 from askwise.predict.wrapped import FrozenModel
 from askwise.subsets import sample
-from askwise.value import Rehearsal, value_targets
+from askwise.value import HeldOutStates, value_targets
 
 
 class TimedDQN(DQN):
@@ -35,9 +35,9 @@ class TimedDQN(DQN):
 
     seconds = 0.0
 
-    def fit(self, problem: Problem) -> DQN:
+    def fit(self, context: PolicyContext) -> DQN:
         start = time.perf_counter()
-        fitted = super().fit(problem)
+        fitted = super().fit(context)
         self.seconds = time.perf_counter() - start
         return fitted
 
@@ -76,19 +76,19 @@ def targets(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) ->
     }
     for name, predictor in kinds.items():
         predictor.fit(X, y)
-        rehearsal = Rehearsal(X, y, predictor.schema_, [predictor.for_rehearsal()], [None])
+        held_out = HeldOutStates(X, y, predictor.schema_, [predictor.for_training()], [None])
         mask = sample(len(rows), X.shape[1], rng)
 
-        def one_by_one(rehearsal: Rehearsal = rehearsal, mask: np.ndarray = mask) -> None:
+        def one_by_one(held_out: HeldOutStates = held_out, mask: np.ndarray = mask) -> None:
             for r in rows:
-                rehearsal.state(rows[[r]], mask[[r]])
+                held_out.state(rows[[r]], mask[[r]])
                 for i in np.flatnonzero(~mask[r]):
                     more = mask[[r]]
                     more[0, i] = True
-                    rehearsal.state(rows[[r]], more)
+                    held_out.state(rows[[r]], more)
 
-        def batched(rehearsal: Rehearsal = rehearsal, mask: np.ndarray = mask) -> None:
-            value_targets(rehearsal, rows, mask)
+        def batched(held_out: HeldOutStates = held_out, mask: np.ndarray = mask) -> None:
+            value_targets(held_out, rows, mask)
 
         ratio = ratio_of(one_by_one, batched, max(1, repeats // 2))
         print(f"value targets, {name}: {ratio:6.1f} x as fast as one model call per row and candidate")

@@ -20,7 +20,7 @@ from askwise.predict import (
     ReparametrizedPredictor,
     SubsetPredictor,
 )
-from askwise.standin import train_stand_in
+from askwise.reference_models import train_reference_model
 from askwise.subsets import sample
 
 MASKS_PER_ROW = 10
@@ -46,7 +46,7 @@ def main() -> None:
 
 def log_losses(name: str, seed: int) -> dict[str, float]:
     """Log loss of each adaptation on one split."""
-    stand_in = train_stand_in(load(name), "mlp", seed, limited=False)
+    stand_in = train_reference_model(load(name), "mlp", seed, limited=False)
     model = stand_in.estimator
     predictors: dict[str, SubsetPredictor] = {
         "mean": ImputedPredictor(model),

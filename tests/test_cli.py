@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from askwise.cli import Model, app
+from askwise.cli.app import Model, app
+from askwise.cli.console import make_console, print_rules
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
-from askwise.standin import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, TEST_SHARE, make_model, split_rows
-from askwise.terminal import make_console, print_rules
+from askwise.reference_models import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, TEST_SHARE, make_model, split_rows
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 
@@ -29,17 +29,17 @@ def run(*arguments: Any, text: str | None = None):
 
 def make_table(n: int = 80) -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    size, colour = rng.normal(size=n), rng.choice(["red", "blue", "u"], n)
+    size, color = rng.normal(size=n), rng.choice(["red", "blue", "u"], n)
     table = pd.DataFrame(
         {
             "size": size.round(3),
-            "colour [hue]": colour,
+            "color [hue]": color,
             "flag": rng.choice([True, False], n).astype(object),
             "count": rng.integers(0, 9, n).astype(float),
-            "answer": np.where(size + (colour == "red") > 0.3, "yes", "no"),
+            "answer": np.where(size + (color == "red") > 0.3, "yes", "no"),
         }
     )
-    for column in ("size", "colour [hue]", "flag", "count"):
+    for column in ("size", "color [hue]", "flag", "count"):
         table.loc[rng.random(n) < 0.15, column] = np.nan
     return table
 
@@ -282,7 +282,7 @@ def test_a_missing_extra_is_named(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("columns", "target", "message"),
     [
-        ({}, "nope", r"no column 'nope'. Its columns are: size, colour \[hue\], flag, count, answer"),
+        ({}, "nope", r"no column 'nope'. Its columns are: size, color \[hue\], flag, count, answer"),
         ({"answer": ["yes", None] * 40}, "answer", r"missing in 40 of 80 rows .*the first is row 2"),
         ({"answer": "yes"}, "answer", "two or more classes"),
         ({"answer": np.linspace(0, 1, 80)}, "answer", "regression"),
@@ -353,7 +353,7 @@ def test_dropped_columns_are_not_asked_for_and_row_numbers_are_noticed(csv):
     assert result.exit_code == 0, result.output
     assert "column 'number' numbers the rows" in result.stderr
     asked = {entry["feature"] for entry in json.loads(result.stdout)["ranking"]}
-    assert asked == {"size", "colour [hue]", "flag", "count", "number"}
+    assert asked == {"size", "color [hue]", "flag", "count", "number"}
 
 
 def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
@@ -385,13 +385,13 @@ def test_ask_ends_where_the_input_does_and_where_the_money_does():
 def test_ask_reads_categories_and_values_spelled_like_commands(csv):
     """Columns are asked for in the order of the policy, so each question is answered by its name."""
     result = run("ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json", text="?\n" * 4)
-    hue = [step["feature"] for step in json.loads(result.stdout)["trace"]].index("colour [hue]") - 1
+    hue = [step["feature"] for step in json.loads(result.stdout)["trace"]].index("color [hue]") - 1
     lines = ["?"] * hue + ["green", "=u", "q"]
     result = run("ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json", text="\n".join(lines))
     assert result.exit_code == 0, result.output
     assert "has no value 'green'" in result.stderr
     assert "for the value u type =u" in result.stderr
-    assert json.loads(result.stdout)["known"] == {"colour [hue]": "u"}
+    assert json.loads(result.stdout)["known"] == {"color [hue]": "u"}
 
 
 def test_ask_goes_through_the_columns_of_a_group(tmp_path):
@@ -411,7 +411,7 @@ def test_ctrl_c_is_clean(monkeypatch, tmp_path):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askwise.standin.train_stand_in", interrupted)
+    monkeypatch.setattr("askwise.reference_models.train_reference_model", interrupted)
     result = run("demo", "--report", tmp_path / "p.html")
     assert result.exit_code == 130
     assert "stopped" in result.stderr
@@ -419,9 +419,11 @@ def test_ctrl_c_is_clean(monkeypatch, tmp_path):
 
 
 def test_the_module_is_an_entry_point_and_starts_without_the_heavy_libraries():
-    code = "import sys, askwise.cli; sys.exit(bool({'sklearn', 'matplotlib', 'torch', 'pandas'} & set(sys.modules)))"
+    code = (
+        "import sys, askwise.cli.app; sys.exit(bool({'sklearn', 'matplotlib', 'torch', 'pandas'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    command = [sys.executable, "-m", "askwise.cli"]
+    command = [sys.executable, "-m", "askwise.cli.app"]
     shown = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
     assert "demo" in shown
     assert "ask" in shown
@@ -432,7 +434,16 @@ def test_the_module_is_an_entry_point_and_starts_without_the_heavy_libraries():
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
 def test_an_interrupt_from_outside_ends_with_130(tmp_path):
-    command = [sys.executable, "-m", "askwise.cli", "demo", "--model", "forest", "--report", str(tmp_path / "p.html")]
+    command = [
+        sys.executable,
+        "-m",
+        "askwise.cli.app",
+        "demo",
+        "--model",
+        "forest",
+        "--report",
+        str(tmp_path / "p.html"),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         process.stderr.readline()  # the first step has begun

@@ -336,7 +336,7 @@ def test_around_the_mean_epistemic_is_the_mutual_information():
     primary = ensemble().fit(predictor, X, y).assess(X, mask)[1]
     mean = ensemble(center="mean").fit(predictor, X, y).assess(X, mask)[1]
     assert_array_equal(mean.epistemic, primary.mutual_information)
-    assert (primary.epistemic >= mean.epistemic - 1e-12).all()  # the mean is the nearest centre
+    assert (primary.epistemic >= mean.epistemic - 1e-12).all()  # the mean is the nearest center
     assert primary.epistemic.sum() > 1.05 * mean.epistemic.sum()
     assert_array_equal(mean.total, primary.total)
 
@@ -727,7 +727,7 @@ def test_distance_reads_what_the_last_layer_sees():
     assert_allclose(around.assess(asked, np.ones((9, 4), dtype=bool))[1].epistemic, expected, rtol=1e-9)
 
 
-def test_a_training_row_that_is_left_out_is_not_its_own_neighbour():
+def test_a_training_row_that_is_left_out_is_not_its_own_neighbor():
     """Met as if it were new, the usual training row is at the usual distance, which is the unit."""
     X, y = data()
     around = FeatureDistance(n_neighbors=4).fit(ImputedPredictor(fitted(network())).fit(X, y), X, y)
@@ -736,7 +736,7 @@ def test_a_training_row_that_is_left_out_is_not_its_own_neighbour():
     assert np.median(around.assess(X, full)[1].epistemic) < 1.0
 
 
-def test_distance_with_fewer_rows_than_neighbours_or_identical_rows():
+def test_distance_with_fewer_rows_than_neighbors_or_identical_rows():
     X, y = data(12)
     few = FeatureDistance(n_neighbors=50, max_rows=8, random_state=0).fit(ImputedPredictor(function).fit(X, y), X, y)
     assert np.isfinite(few.assess(X, some_masks(12))[1].epistemic).all()

@@ -34,9 +34,8 @@ LAYERS = [
     ["value"],
     ["acquire"],
     ["selector"],
-    ["persistence"],
-    ["baselines", "vision"],
-    ["standin", "own_table", "demonstration", "report", "terminal", "dialogue", "bench", "cli", "web"],
+    ["baselines"],
+    ["reference_models", "bench", "cli"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
@@ -153,7 +152,7 @@ def test_the_library_does_not_load_torch():
 
 
 def test_the_package_and_the_command_line_do_not_load_scikit_learn():
-    modules = ["askwise"] + (["askwise.cli"] if "askwise.cli" in MODULES else [])
+    modules = ["askwise"] + (["askwise.cli.app"] if "askwise.cli.app" in MODULES else [])
     assert not {"sklearn", "torch", "matplotlib"} & loaded_after(*modules)
 
 

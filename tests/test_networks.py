@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from askwise.errors import AskwiseError
-from askwise.networks import ACTIVATIONS, CLIP, MOST_CATEGORIES, CellCoder, Layers, import_torch, minimise, seeded
+from askwise.networks import ACTIVATIONS, CLIP, MOST_CATEGORIES, CellCoder, Layers, import_torch, seeded, train
 from askwise.schema import Schema
 
 TABLE = pd.DataFrame(
@@ -191,7 +191,7 @@ def squared_error(weight):
     return lambda inputs, target: ((inputs @ weight - target) ** 2).mean()
 
 
-def test_minimise_finds_the_least_squares():
+def test_minimize_finds_the_least_squares():
     rng = np.random.default_rng(0)
     inputs = torch.as_tensor(rng.normal(size=(60, 3)))
     target = inputs @ torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
@@ -199,7 +199,7 @@ def test_minimise_finds_the_least_squares():
     loss = squared_error(weight)
     before = float(loss(inputs, target).detach())
     with seeded(0):
-        minimise([weight], lambda: (inputs, target), loss, epochs=60, batch_size=16, learning_rate=0.1)
+        train([weight], lambda: (inputs, target), loss, epochs=60, batch_size=16, learning_rate=0.1)
     assert float(loss(inputs, target).detach()) < 1e-3 * before
     assert_allclose(weight.detach().numpy(), [1.0, -2.0, 0.5], atol=0.05)
 
@@ -218,7 +218,7 @@ def test_every_epoch_draws_anew_and_sees_every_row_once_in_batches():
         return (weight * batch).sum()
 
     with seeded(0):
-        minimise(
+        train(
             [weight],
             draw,
             loss,
@@ -237,16 +237,14 @@ def test_every_epoch_draws_anew_and_sees_every_row_once_in_batches():
 
 def test_no_epochs_no_change():
     weight = torch.ones(3, requires_grad=True)
-    minimise(
-        [weight], lambda: (torch.ones(2, 3),), lambda x: (x @ weight).sum(), epochs=0, batch_size=1, learning_rate=1
-    )
+    train([weight], lambda: (torch.ones(2, 3),), lambda x: (x @ weight).sum(), epochs=0, batch_size=1, learning_rate=1)
     assert torch.equal(weight, torch.ones(3))
 
 
 def test_weights_decay_towards_zero():
     weight = torch.ones(3, requires_grad=True)
     with seeded(0):
-        minimise(
+        train(
             [weight],
             lambda: (torch.zeros(4, 3),),
             lambda x: (x @ weight).sum(),

@@ -44,7 +44,7 @@ def test_commands(block, tmp_path):
     """The commands of one block, one after the other in one folder."""
     for line in block.splitlines():
         if line.startswith("askwise"):
-            done = run([sys.executable, "-m", "askwise.cli", *shlex.split(line)[1:]], tmp_path, typed="q\n")
+            done = run([sys.executable, "-m", "askwise.cli.app", *shlex.split(line)[1:]], tmp_path, typed="q\n")
             assert done.returncode == 0, done.stderr
             assert done.stdout.strip()
 
@@ -59,7 +59,7 @@ def test_make_targets(command, tmp_path):
         assert "-m pytest" in last
         return
     assert last == ".venv/bin/askwise demo"
-    done = run([sys.executable, "-m", "askwise.cli", "demo"], tmp_path)
+    done = run([sys.executable, "-m", "askwise.cli.app", "demo"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "askwise-report.html").stat().st_size > 10_000
 

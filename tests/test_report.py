@@ -13,14 +13,13 @@ import pandas as pd
 import pytest
 
 from askwise.acquire import Trajectory
-from askwise.demonstration import Comparison, Story
-from askwise.errors import AskwiseError, InvalidInput
-from askwise.report import (
-    COLOURS,
-    OTHER_COLOUR,
+from askwise.cli.demo import Comparison, Story
+from askwise.cli.demo_report import (
+    COLORS,
+    OTHER_COLOR,
     Report,
     check_report_path,
-    class_colours,
+    class_colors,
     order_shares,
     render,
     short,
@@ -28,6 +27,7 @@ from askwise.report import (
     shown_value,
     write_report,
 )
+from askwise.errors import AskwiseError, InvalidInput
 from askwise.uncertainty import Uncertainty
 
 EVIL = "<script>alert('x')</script>"
@@ -206,8 +206,8 @@ def test_a_rule_shows_its_conditions_confidence_support_degree_and_weight(ruled)
     assert "fires to" not in seen(first)
     assert "weight is low <b>yes</b> 75 % 7.3 42 % 36 %" in seen(last)
     assert f"<i>hue</i> is high and ash > 2 given {EVIL} > 1.5 no 88 % 1,234" in seen(last)
-    for width, colour in ((91.25, COLOURS[1]), (75, COLOURS[1]), (87.5, COLOURS[0]), (63.75, "var(--soft)")):
-        assert f'<i style="width:{width:.2f}%;background:{colour}"></i>' in last
+    for width, color in ((91.25, COLORS[1]), (75, COLORS[1]), (87.5, COLORS[0]), (63.75, "var(--soft)")):
+        assert f'<i style="width:{width:.2f}%;background:{color}"></i>' in last
 
 
 def test_words_of_rules_are_text(ruled):
@@ -227,7 +227,7 @@ def test_a_page_with_rules_differs_only_by_them(report, ruled):
         assert word not in "\n".join(without)
 
 
-def test_rules_for_a_class_that_has_no_colour_of_its_own():
+def test_rules_for_a_class_that_has_no_color_of_its_own():
     proba = {f"class {c}": p for c, p in enumerate(np.linspace(1, 2, 14) / np.linspace(1, 2, 14).sum())}
     step = make_step(None, None, proba)
     step["rules"] = {
@@ -237,7 +237,7 @@ def test_rules_for_a_class_that_has_no_colour_of_its_own():
         "n_possible": 0,
     }
     (part,) = details(render(Report("wide", [], Story("Case", [step]))))
-    assert f'style="background:{OTHER_COLOUR}"></i>class 0</td>' in part
+    assert f'style="background:{OTHER_COLOR}"></i>class 0</td>' in part
 
 
 def test_a_story_alone_has_no_curves(report):
@@ -272,10 +272,10 @@ def test_order_shares_by_hand():
     assert share.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.0]]
 
 
-def test_few_classes_keep_their_own_colours():
-    shown, colours = class_colours([make_step(None, None, {"b": 0.5, "a": 0.5})])
+def test_few_classes_keep_their_own_colors():
+    shown, colors = class_colors([make_step(None, None, {"b": 0.5, "a": 0.5})])
     assert shown == ["b", "a"]
-    assert [colours[label] for label in shown] == list(COLOURS[:2])
+    assert [colors[label] for label in shown] == list(COLORS[:2])
 
 
 def test_writing_leaves_one_whole_file(report, tmp_path):
@@ -300,7 +300,7 @@ def test_a_failing_disk_leaves_the_old_page(report, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("askwise.report.os.replace", full)
+    monkeypatch.setattr("askwise.cli.demo_report.os.replace", full)
     with pytest.raises(AskwiseError, match="No space left"):
         write_report(path, report)
     assert path.read_text() == "old"
@@ -316,7 +316,7 @@ def test_short_and_shown():
 
 
 def test_drawing_does_not_touch_pyplot():
-    code = "import sys, askwise.report; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, askwise.cli.demo_report; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

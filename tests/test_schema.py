@@ -147,7 +147,7 @@ def grouped():
 def test_features_stand_in_the_order_of_their_first_columns():
     schema = grouped()
     assert schema.features == ["panel", "b", "late"]
-    assert [members.tolist() for members in schema.members] == [[0, 2], [1], [3, 4]]
+    assert [members.tolist() for members in schema.feature_columns] == [[0, 2], [1], [3, 4]]
 
 
 def test_groups_by_position():
@@ -269,7 +269,7 @@ def test_every_shown_value_is_taken_back_as_an_answer():
     schema = Schema.read(table).grouped({"panel": ["age", "sex"]})
     encoded = schema.encode(table)
     for row in encoded:
-        for i, members in enumerate(schema.members):
+        for i, members in enumerate(schema.feature_columns):
             if not np.isnan(row[members]).all():
                 assert_array_equal(schema.encode_feature(i, schema.show_feature(i, row)), row[members])
 

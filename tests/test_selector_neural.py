@@ -30,7 +30,7 @@ from askwise import AskwiseError, DynamicFeatureSelector, wrap
 from askwise.acquire import DQN, Greedy, Policy
 from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance, MCDropout
 from askwise.predict import ConditionalPredictor, ReparametrizedPredictor
-from askwise.value import Rehearsal, ValueEstimator
+from askwise.value import HeldOutStates, ValueEstimator
 
 COLUMNS = ["age", "iron", "scan", "pulse"]
 
@@ -368,19 +368,19 @@ def test_members_that_agree_with_each_other_are_no_risk_around_their_mean():
 
 
 class Watching(Policy):
-    """Keeps the rehearsal that a policy would learn from."""
+    """Keeps the held_out that a policy would learn from."""
 
-    met: Rehearsal | None = None
+    met: HeldOutStates | None = None
 
-    def fit(self, problem):
-        Watching.met = problem.rehearsal()
+    def fit(self, context):
+        Watching.met = context.held_out()
         return self
 
     def scores(self, X, mask, left):
         return np.where(mask, -np.inf, 0.0)
 
 
-def met(owner, X, y, **fit_options) -> Rehearsal:
+def met(owner, X, y, **fit_options) -> HeldOutStates:
     owner.set_params(policy=Watching()).fit(X, y, **fit_options)
     assert Watching.met is not None
     return Watching.met
@@ -388,16 +388,16 @@ def met(owner, X, y, **fit_options) -> Rehearsal:
 
 def test_a_model_fitted_here_is_rehearsed_without_each_row():
     X, y = data()
-    rehearsal = met(selector(LogisticRegression(), epistemic="ensemble"), X, y)
-    assert rehearsal.fold is not None
-    assert np.bincount(rehearsal.fold).tolist() == [30, 30, 30]
+    held_out = met(selector(LogisticRegression(), epistemic="ensemble"), X, y)
+    assert held_out.fold is not None
+    assert np.bincount(held_out.fold).tolist() == [30, 30, 30]
     for k in range(3):
-        held = rehearsal.fold == k
+        held = held_out.fold == k
         model = LogisticRegression().fit(X[~held], y[~held])
-        assert_allclose(rehearsal.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-9)
-        around = rehearsal.epistemics[k]
+        assert_allclose(held_out.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-9)
+        around = held_out.epistemics[k]
         assert isinstance(around, AuxiliaryEnsemble)
-        assert len(rehearsal.predictors[k].training_values_) == 60
+        assert len(held_out.predictors[k].training_values_) == 60
 
 
 @pytest.mark.parametrize(
@@ -405,23 +405,23 @@ def test_a_model_fitted_here_is_rehearsed_without_each_row():
 )
 def test_a_model_used_as_it_is_is_not_refitted(make):
     X, y = data()
-    rehearsal = met(selector(make()), X, y)
-    assert rehearsal.fold is None
-    assert len(rehearsal.predictors) == 1
-    assert isinstance(rehearsal.predictors[0], ConditionalPredictor)
+    held_out = met(selector(make()), X, y)
+    assert held_out.fold is None
+    assert len(held_out.predictors) == 1
+    assert isinstance(held_out.predictors[0], ConditionalPredictor)
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", ["network", "short rl"])
 def test_networks_learn_from_the_folds_of_an_unfitted_model(name, monkeypatch):
     folds = []
-    own = Rehearsal.state
+    own = HeldOutStates.state
 
     def spy(self, rows, mask, risk=True):
         folds.append(self.fold)
         return own(self, rows, mask, risk)
 
-    monkeypatch.setattr(Rehearsal, "state", spy)
+    monkeypatch.setattr(HeldOutStates, "state", spy)
     for estimator, expected in ((LogisticRegression(), True), (regression(), False)):
         folds.clear()
         policy = Greedy("network") if name == "network" else DQN(n_episodes=4, hidden=8)
@@ -437,12 +437,12 @@ def test_text_means_the_same_in_every_fold():
     y = (table["city"] == "Lille").astype(int).to_numpy()
     table.loc[5, "city"] = "Aalst"  # the first of all names, so that every code after it would move
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore", sparse_output=False), LogisticRegression())
-    rehearsal = met(selector(model), table, y)
-    assert rehearsal.fold is not None
+    held_out = met(selector(model), table, y)
+    assert held_out.fold is not None
     for k in range(3):
-        held = rehearsal.fold == k
+        held = held_out.fold == k
         own = clone(model).fit(table[~held], y[~held])
-        assert_allclose(rehearsal.full[held], own.predict_proba(table[held]), rtol=0, atol=1e-9)
+        assert_allclose(held_out.full[held], own.predict_proba(table[held]), rtol=0, atol=1e-9)
 
 
 def test_a_column_that_hardly_anybody_has_may_be_empty_in_a_fold():
@@ -457,12 +457,12 @@ def test_a_column_that_hardly_anybody_has_may_be_empty_in_a_fold():
 def test_weights_count_in_the_folds_too():
     X, y = data()
     weights = np.where(X["age"] > 0, 20.0, 0.05)
-    rehearsal = met(selector(LogisticRegression()), X, y, sample_weight=weights)
-    assert rehearsal.fold is not None
+    held_out = met(selector(LogisticRegression()), X, y, sample_weight=weights)
+    assert held_out.fold is not None
     for k in range(3):
-        held = rehearsal.fold == k
+        held = held_out.fold == k
         model = LogisticRegression().fit(X[~held], y[~held], sample_weight=weights[~held])
-        assert_allclose(rehearsal.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-9)
+        assert_allclose(held_out.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-9)
 
 
 # Without torch
@@ -513,7 +513,7 @@ def test_what_torch_trained_is_served_without_it(tmp_path):
     [
         ({"policy": "rl"}, r'policy="rl".*askwise\[torch\].*policy="greedy"'),
         ({"policy": DQN()}, r'policy="rl".*askwise\[torch\].*policy="greedy"'),
-        ({"policy": Greedy("network")}, r'value="network".*askwise\[torch\].*value="neighbours".*policy="greedy"'),
+        ({"policy": Greedy("network")}, r'value="network".*askwise\[torch\].*value="neighbors".*policy="greedy"'),
         ({"adaptation": "output"}, r'adaptation="output".*askwise\[torch\].*adaptation="conditional" or "mean"'),
         ({"adaptation": "last-layer"}, r'adaptation="last-layer".*askwise\[torch\].*adaptation="conditional"'),
     ],

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
 from askwise.errors import InvalidInput
-from askwise.subsets import check_mask, distinct, extended, hide, sample
+from askwise.subsets import apply_mask, check_mask, extended, sample, unique_masks
 
 
 def test_a_mask_of_the_right_shape_is_copied():
@@ -39,7 +39,7 @@ def test_masks_of_other_shapes_are_refused(shape):
     arrays(bool, (3, 4)),
 )
 def test_the_gate_shows_what_is_in_the_mask_and_there_and_nothing_else(values, mask):
-    shown, observed = hide(values, mask)
+    shown, observed = apply_mask(values, mask)
     assert_array_equal(observed, mask & ~np.isnan(values))
     assert_array_equal(np.isnan(shown), ~observed)
     assert_array_equal(shown[observed], values[observed])
@@ -47,7 +47,7 @@ def test_the_gate_shows_what_is_in_the_mask_and_there_and_nothing_else(values, m
 
 def test_the_gate_returns_new_arrays():
     values, mask = np.array([[1.0, 2.0]]), np.array([[True, True]])
-    shown, observed = hide(values, mask)
+    shown, observed = apply_mask(values, mask)
     shown[0, 0] = 9
     observed[0, 0] = False
     assert values.tolist() == [[1.0, 2.0]]
@@ -55,7 +55,7 @@ def test_the_gate_returns_new_arrays():
 
 
 def test_the_gate_without_a_mask_hides_nothing():
-    shown, observed = hide(np.array([[1.0, np.nan]]))
+    shown, observed = apply_mask(np.array([[1.0, np.nan]]))
     assert_array_equal(shown, [[1.0, np.nan]])
     assert observed.tolist() == [[True, False]]
 
@@ -93,7 +93,7 @@ def test_extended_by_what_is_there_already():
 
 @given(arrays(bool, (6, 3)))
 def test_distinct_rows_give_back_the_mask(mask):
-    rows, inverse = distinct(mask)
+    rows, inverse = unique_masks(mask)
     assert inverse.shape == (6,)
     assert_array_equal(rows[inverse], mask)
     assert len(np.unique(rows, axis=0)) == len(rows)
@@ -103,13 +103,13 @@ def test_distinct_rows_give_back_the_mask(mask):
 def test_distinct_masks_stand_in_order_whatever_their_width(n_columns):
     mask = np.random.default_rng(0).random((200, n_columns)) < 0.5
     mask = np.vstack([mask, mask[:50]])
-    rows, number = distinct(mask)
+    rows, number = unique_masks(mask)
     expected = np.unique(mask, axis=0)
     assert_array_equal(rows, expected)
     assert_array_equal(rows[number], mask)
 
 
 def test_masks_of_no_columns_are_all_the_same():
-    rows, number = distinct(np.zeros((3, 0), dtype=bool))
+    rows, number = unique_masks(np.zeros((3, 0), dtype=bool))
     assert rows.shape == (1, 0)
     assert number.tolist() == [0, 0, 0]

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise.predict import ConditionalPredictor, wrap
 from askwise.schema import Schema
-from askwise.value import NeighbourValue, per_cost
+from askwise.value import NeighborValue, per_cost
 
 FINITE = st.floats(-1e3, 1e3)
 
@@ -53,7 +53,7 @@ def planted(n=400, n_columns=4, seed=0):
 
 def value_of(function, X, y, groups=None, **options):
     predictor = ConditionalPredictor(wrap(function, [0, 1]), random_state=0, **options).fit(X, y)
-    return NeighbourValue(predictor, predictor.schema_.grouped(groups))
+    return NeighborValue(predictor, predictor.schema_.grouped(groups))
 
 
 def gains(value, values, mask):

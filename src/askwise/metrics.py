@@ -52,7 +52,7 @@ def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -
     The calibration error is the mean absolute value per row. Added up over several test sets before that, small ones
     can be judged together: on 36 rows even a calibrated model shows an error of .07.
     """
-    y_true, proba = _check_labelled(y_true, proba)
+    y_true, proba = _check_labeled(y_true, proba)
     if n_bins < 1:
         raise InvalidInput(f"n_bins must be at least 1; got {n_bins!r}.")
     confidence = proba.max(axis=1)
@@ -222,7 +222,7 @@ def _check_outcomes(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
     return correct.astype(bool), uncertainty
 
 
-def _check_labelled(y_true: ArrayLike, proba: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _check_labeled(y_true: ArrayLike, proba: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
     if proba.ndim != 2 or y_true.shape != proba.shape[:1] or len(proba) == 0:
         raise InvalidInput(

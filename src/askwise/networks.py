@@ -115,7 +115,7 @@ def seeded(seed: int) -> Iterator[None]:
             torch.set_default_dtype(number)
 
 
-def minimise(
+def train(
     parameters: Iterable[Any],
     draw: Callable[[], tuple[Any, ...]],
     loss: Callable[..., Any],
@@ -131,24 +131,24 @@ def minimise(
     """Adam on ``loss(*batch)``, each epoch over shuffled batches of the tensors that `draw` returns for it."""
     import torch
 
-    optimiser = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
+    optimizer = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
     for _ in track(range(epochs), description, epochs, progress):
         tensors = draw()
         order: Any = torch.randperm(len(tensors[0]))
         for batch in order.split(batch_size):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss(*[tensor[batch] for tensor in tensors]).backward()
-            optimiser.step()
+            optimizer.step()
         if after_epoch is not None:
             after_epoch()
 
 
-def duelling(widths: Sequence[int], n_actions: int) -> Any:
+def dueling(widths: Sequence[int], n_actions: int) -> Any:
     """A torch network of ReLU layers, `widths` from the inputs on, whose head is a value and advantages of actions."""
     import torch
     from torch import nn
 
-    class Duelling(nn.Module):
+    class Dueling(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.body = nn.ModuleList([nn.Linear(*pair) for pair in pairwise(widths)])
@@ -160,11 +160,11 @@ def duelling(widths: Sequence[int], n_actions: int) -> Any:
             advantage = self.advantage(seen)
             return self.value(seen) + advantage - advantage.mean(dim=-1, keepdim=True)
 
-    return Duelling()
+    return Dueling()
 
 
 def folded(network: Any) -> Layers:
-    """A `duelling` network as arrays: value + advantage - mean(advantage) is linear, so both heads fold into one."""
+    """A `dueling` network as arrays: value + advantage - mean(advantage) is linear, so both heads fold into one."""
     body = Layers.from_torch(network.body, "relu")
     heads = Layers.from_torch([network.value, network.advantage], "relu")
     (value, advantage), (value_bias, advantage_bias) = heads.weights, heads.biases
@@ -173,7 +173,7 @@ def folded(network: Any) -> Layers:
     return Layers([*body.weights, weight], [*body.biases, bias], "relu")
 
 
-class Ring:
+class ReplayBuffer:
     """The last so many entries of some arrays, made once by the first entries added, numbers in single precision."""
 
     def __init__(self, capacity: int) -> None:

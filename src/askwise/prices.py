@@ -51,8 +51,8 @@ class Prices:
         costs = _costs_in_order(self.costs, features)
         shared = [_resolve_shared(entry, features, costs) for entry in self.shared]
         savings = np.zeros(len(costs))
-        for members, saving in shared:
-            savings[members] += saving
+        for together, saving in shared:
+            savings[together] += saving
         for i in np.flatnonzero(savings > costs + AFFORDABLE_WITHIN).tolist():
             raise InvalidInput(
                 f"Prices: the shared savings of {features[i]!r} add up to {savings[i]:g}, more than its price "
@@ -63,22 +63,23 @@ class Prices:
     def now(self, mask: np.ndarray) -> np.ndarray:
         """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
         prices = np.tile(np.asarray(self.costs, dtype=float), (len(mask), 1))
-        for members, saving in self.shared:
-            had = mask[:, members]
+        for together, saving in self.shared:
+            had = mask[:, together]
             another_is_had = had.sum(axis=1, keepdims=True) - had > 0
-            prices[:, members] -= saving * another_is_had
+            prices[:, together] -= saving * another_is_had
         return np.maximum(prices, 0.0)
 
-    def of(self, mask: np.ndarray) -> np.ndarray:
-        """(n,) price of the features of each row of `mask` (n, M) together, each set-up cost paid once."""
-        price = mask @ np.asarray(self.costs, dtype=float)
-        for members, saving in self.shared:
-            price = price - saving * np.maximum(mask[:, members].sum(axis=1) - 1, 0)
-        return np.asarray(price)
+    def total(self, mask: np.ndarray | None = None) -> Any:
+        """Price of the features of each row of `mask` (n, M) together, (n,), each set-up cost paid once.
 
-    def total(self) -> float:
-        """Price of everything."""
-        return float(self.of(np.ones((1, len(self.costs)), dtype=bool))[0])
+        Without a mask: the price of everything, a number.
+        """
+        if mask is None:
+            return float(self.total(np.ones((1, len(self.costs)), dtype=bool))[0])
+        price = mask @ np.asarray(self.costs, dtype=float)
+        for together, saving in self.shared:
+            price = price - saving * np.maximum(mask[:, together].sum(axis=1) - 1, 0)
+        return np.asarray(price)
 
     @property
     def uniform(self) -> bool:
@@ -156,10 +157,10 @@ def _resolve_shared(entry: Any, features: Sequence[Any], costs: np.ndarray) -> t
     if not isinstance(entry, Sequence) or len(entry) != 2 or isinstance(entry[0], str) or not np.iterable(entry[0]):
         raise InvalidInput(f"Prices: shared must hold pairs (features, saving); got {entry!r}.")
     names, saving = entry
-    members = [_position(name, features, "Prices(shared)") for name in names]
-    if len(set(members)) < 2 or len(set(members)) < len(members):
+    together = [_position(name, features, "Prices(shared)") for name in names]
+    if len(set(together)) < 2 or len(set(together)) < len(together):
         raise InvalidInput(f"Prices: a shared saving needs two or more different features; got {list(names)!r}.")
-    return np.array(members), _price(saving, f"saving of {list(names)!r}")
+    return np.array(together), _price(saving, f"saving of {list(names)!r}")
 
 
 def _position(name: Any, features: Sequence[Any], owner: str) -> int:

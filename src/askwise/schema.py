@@ -29,9 +29,9 @@ class Schema:
     ) -> None:
         self.columns = list(columns)
         self.framed = framed
-        self.features, self.members = _features(self.columns, groups or {})
+        self.features, self.feature_columns = _features(self.columns, groups or {})
         self.owner = np.empty(len(self.columns), dtype=int)
-        for i, members in enumerate(self.members):
+        for i, members in enumerate(self.feature_columns):
             self.owner[members] = i
 
     @classmethod
@@ -54,7 +54,7 @@ class Schema:
         empty = np.isnan(schema.encode(X)).all(axis=0)
         for j in np.flatnonzero(empty):
             raise InvalidInput(
-                f"Column {columns[j].name!r} of X has no value in any row, so nothing can be learnt about it. Drop it "
+                f"Column {columns[j].name!r} of X has no value in any row, so nothing can be learned about it. Drop it "
                 "(and wrap a model that does without it)."
             )
         return schema
@@ -96,7 +96,7 @@ class Schema:
     def any_column(self, column_mask: np.ndarray) -> np.ndarray:
         """Mask per column (n, D) -> per feature (n, M): whether any column of the feature is set."""
         out = np.zeros((len(column_mask), len(self.features)), dtype=bool)
-        for i, members in enumerate(self.members):
+        for i, members in enumerate(self.feature_columns):
             out[:, i] = column_mask[:, members].any(axis=1)
         return out
 
@@ -110,7 +110,7 @@ class Schema:
 
     def encode_feature(self, i: int, value: Any) -> np.ndarray:
         """An answer for feature `i` -> the encoded cells of its columns; a group takes a dict of columns."""
-        members = [self.columns[j] for j in self.members[i]]
+        members = [self.columns[j] for j in self.feature_columns[i]]
         if len(members) == 1 and not isinstance(value, Mapping):
             return np.array([members[0].encode_answer(value)])
         names = [column.name for column in members]
@@ -130,7 +130,7 @@ class Schema:
 
     def show_feature(self, i: int, row: np.ndarray) -> Any:
         """The value of feature `i` in an encoded row, JSON-ready; a dict for a group."""
-        shown = {self.columns[j].name: self.columns[j].show(row[j]) for j in self.members[i]}
+        shown = {self.columns[j].name: self.columns[j].show(row[j]) for j in self.feature_columns[i]}
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.dqn import DQN
-from askwise.acquire.policies import Greedy, Policy, Problem, Random, Static
+from askwise.acquire.policies import Greedy, Policy, PolicyContext, Random, Static
 from askwise.epistemic import (
     AuxiliaryEnsemble,
     EpistemicEstimator,
@@ -34,7 +34,7 @@ from askwise.predict.wrapped import BlackBox, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
 from askwise.schema import Schema
-from askwise.value.targets import Fitted, rehearse
+from askwise.value.targets import Fitted, held_out_states
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
@@ -60,7 +60,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``{feature name: [columns]}``: columns that are bought together. Others are features of their own.
     adaptation
         How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
-        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrised from
+        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrized from
         there with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests, rule
         lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
     epistemic
@@ -223,7 +223,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         fitted = (self.predictor_, self.epistemic_)
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is else self._fitted_without
-        problem = Problem(
+        context = PolicyContext(
             values=self.predictor_.training_values_,
             y=self.predictor_.training_labels_,
             schema=self.schema_,
@@ -231,11 +231,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
             predictor=self.predictor_,
             epistemic=self.epistemic_,
             risk_weight=self.risk_weight,
-            rehearsal=lambda: rehearse(fitted, self.schema_, refit, random_state=self._seeds["folds"]),
+            held_out=lambda: held_out_states(fitted, self.schema_, refit, random_state=self._seeds["folds"]),
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
-        return policy.fit(problem)
+        return policy.fit(context)
 
     def _fitted_without(self, rows: np.ndarray) -> Fitted:
         """Predictor and members around a model fitted on all training rows but `rows`."""

@@ -19,12 +19,12 @@ def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.nda
     return np.array(np.broadcast_to(array, shape))
 
 
-def hide(values: np.ndarray, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def apply_mask(values: np.ndarray, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """The one gate: observed = mask and not NaN, and every other cell becomes NaN.
 
     A computation that reads a hidden cell then yields NaN and never a flattering score. Returns new arrays.
 
-    >>> hide(np.array([[1.0, 2.0, np.nan]]), np.array([[True, False, True]]))
+    >>> apply_mask(np.array([[1.0, 2.0, np.nan]]), np.array([[True, False, True]]))
     (array([[ 1., nan, nan]]), array([[ True, False, False]]))
     """
     present = ~np.isnan(values)
@@ -50,7 +50,7 @@ def extended(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
     return out
 
 
-def distinct(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def unique_masks(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows of `mask`, and for each row the number of its own."""
     if mask.shape[1] > 64:
         rows, inverse = np.unique(mask, axis=0, return_inverse=True)

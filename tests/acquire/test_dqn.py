@@ -19,12 +19,12 @@ import askwise
 import askwise.acquire.dqn
 from askwise.acquire import DQN
 from askwise.acquire.dqn import _update, state_inputs
-from askwise.acquire.policies import Problem
+from askwise.acquire.policies import PolicyContext
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.networks import Ring, duelling, folded
+from askwise.networks import ReplayBuffer, dueling, folded
 from askwise.predict import ImputedPredictor, wrap
 from askwise.prices import Prices
-from askwise.value import Rehearsal
+from askwise.value import HeldOutStates
 
 
 def model(X):
@@ -34,7 +34,7 @@ def model(X):
 
 
 class Worth:
-    """A rehearsal in which each feature takes its worth off the discrepancy, whatever else is known."""
+    """A held_out in which each feature takes its worth off the discrepancy, whatever else is known."""
 
     def __init__(self, worth, n=40, available=None):
         self.worth = np.asarray(worth, dtype=float)
@@ -46,7 +46,7 @@ class Worth:
         return self.worth.sum() - mask @ self.worth, np.zeros(len(rows))
 
 
-def problem(worth=(0.0, 1.0, 0.0), costs=None, shared=(), random_state=0, available=None, **changes) -> Problem:
+def problem(worth=(0.0, 1.0, 0.0), costs=None, shared=(), random_state=0, available=None, **changes) -> PolicyContext:
     X = np.random.default_rng(0).choice([-1.0, 1.0], size=(40, len(worth)))
     y = (X[:, 1] > 0).astype(int)
     predictor = ImputedPredictor(wrap(model, [0, 1])).fit(X, y)
@@ -59,18 +59,18 @@ def problem(worth=(0.0, 1.0, 0.0), costs=None, shared=(), random_state=0, availa
         "predictor": predictor,
         "epistemic": None,
         "risk_weight": 0.0,
-        "rehearsal": lambda: stub,
+        "held_out": lambda: stub,
         "random_state": random_state,
         "progress": False,
     }
-    return Problem(**{**parts, **changes})
+    return PolicyContext(**{**parts, **changes})
 
 
-def learned(rows=40) -> Problem:
-    """The real rehearsal of a model that reads the second column alone."""
+def learned(rows=40) -> PolicyContext:
+    """The real held_out of a model that reads the second column alone."""
     made = problem()
-    real = Rehearsal(made.values, made.y, made.schema, [made.predictor], [None])
-    return problem(rehearsal=lambda: real)
+    real = HeldOutStates(made.values, made.y, made.schema, [made.predictor], [None])
+    return problem(held_out=lambda: real)
 
 
 @functools.cache
@@ -179,7 +179,7 @@ def test_the_risk_weight_is_in_the_reward():
             assert risk
             return np.zeros(len(rows)), 3.0 - mask.sum(axis=1)
 
-    made = problem(risk_weight=0.5, rehearsal=lambda: Risky([0.0, 0.0, 0.0]))
+    made = problem(risk_weight=0.5, held_out=lambda: Risky([0.0, 0.0, 0.0]))
     assert_allclose(DQN(n_episodes=10, hidden=8).fit(made).returns_, np.full(10, 1.5))
 
 
@@ -189,7 +189,7 @@ def test_without_a_risk_weight_members_are_not_asked():
             assert not risk
             return super().state(rows, mask, risk)
 
-    DQN(n_episodes=10, hidden=8).fit(problem(rehearsal=lambda: Careless([0.0, 1.0, 0.0])))
+    DQN(n_episodes=10, hidden=8).fit(problem(held_out=lambda: Careless([0.0, 1.0, 0.0])))
 
 
 def test_features_that_a_row_lacks_are_not_bought():
@@ -207,9 +207,9 @@ def test_features_that_a_row_lacks_are_not_bought():
 def counted_updates(monkeypatch):
     batches = []
 
-    def spy(online, target, optimiser, batch, gamma):
+    def spy(online, target, optimizer, batch, gamma):
         batches.append((len(batch[0]), gamma))
-        return _update(online, target, optimiser, batch, gamma)
+        return _update(online, target, optimizer, batch, gamma)
 
     monkeypatch.setattr(askwise.acquire.dqn, "_update", spy)
     return batches
@@ -267,7 +267,7 @@ def test_fitting_leaves_the_policy_that_was_given_as_it_was():
 def test_folded_layers_give_what_the_network_gives():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = duelling([7, 16, 16], 5).double()
+        network = dueling([7, 16, 16], 5).double()
     inputs = np.random.default_rng(0).normal(size=(50, 7))
     with torch.no_grad():
         expected = network(torch.as_tensor(inputs)).numpy()
@@ -276,8 +276,8 @@ def test_folded_layers_give_what_the_network_gives():
 
 
 def test_value_and_advantage_are_told_apart_by_the_mean():
-    """Duelling: the mean over features is the value of the state."""
-    network = duelling([4, 8, 8], 3)
+    """Dueling: the mean over features is the value of the state."""
+    network = dueling([4, 8, 8], 3)
     inputs = torch.randn(10, 4, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         found = network(inputs)
@@ -287,7 +287,7 @@ def test_value_and_advantage_are_told_apart_by_the_mean():
 
 
 def transitions(numbers):
-    """One transition per number, recognisable in every part."""
+    """One transition per number, recognizable in every part."""
     numbers = np.asarray(numbers, dtype=float)
     return (
         np.column_stack([numbers, numbers]),
@@ -299,7 +299,7 @@ def transitions(numbers):
 
 
 def test_the_ring_keeps_the_last_transitions():
-    ring = Ring(5)
+    ring = ReplayBuffer(5)
     ring.add(*transitions([0, 1, 2]))
     assert (ring.size, ring.next) == (3, 3)
     ring.add(*transitions([3, 4, 5, 6]))
@@ -314,7 +314,7 @@ def test_the_ring_keeps_the_last_transitions():
 
 
 def test_more_transitions_than_the_ring_holds_leave_the_last_ones():
-    ring = Ring(4)
+    ring = ReplayBuffer(4)
     ring.add(*transitions(range(11)))
     assert ring.size == 4
     assert sorted(ring.parts[1].tolist()) == [7, 8, 9, 10]
@@ -323,7 +323,7 @@ def test_more_transitions_than_the_ring_holds_leave_the_last_ones():
 
 
 def test_the_ring_draws_only_what_was_put_in():
-    ring = Ring(100)
+    ring = ReplayBuffer(100)
     ring.add(*transitions([3, 4]))
     inputs, action, reward, later, buyable = ring.draw(50, np.random.default_rng(0))
     assert set(action.tolist()) == {3, 4}

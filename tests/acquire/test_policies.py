@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Policy, Random, Static
-from askwise.acquire.policies import Remembering, mutual_information_ranking
+from askwise.acquire.policies import CachedPolicy, mutual_information_ranking
 from askwise.schema import Schema
 
 MADE = {"rl": DQN(n_episodes=64, hidden=16)}  # others by their names
@@ -307,7 +307,7 @@ def test_rows_that_could_afford_nothing_are_scored_when_they_can():
         def scores(self, X, mask, left):
             return np.where(mask | (left < 1)[:, None], -np.inf, 1.0)
 
-    remembering, mask = Remembering(Thrifty()), np.zeros((2, 3), dtype=bool)
+    cached, mask = CachedPolicy(Thrifty()), np.zeros((2, 3), dtype=bool)
     for left, expected in ((0.5, -np.inf), (2.0, 1.0)):
-        remembering.start()
-        assert_array_equal(remembering.scores(np.zeros((2, 3)), mask, np.full(2, left)), np.full((2, 3), expected))
+        cached.start()
+        assert_array_equal(cached.scores(np.zeros((2, 3)), mask, np.full(2, left)), np.full((2, 3), expected))

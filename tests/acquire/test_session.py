@@ -76,7 +76,7 @@ def session(selector):
 
 def value_of(selector, row, i):
     """What a person would type for feature `i` of a row: None where there is nothing to be had."""
-    cells = {selector.schema_.columns[j].name: row.iloc[j] for j in selector.schema_.members[i]}
+    cells = {selector.schema_.columns[j].name: row.iloc[j] for j in selector.schema_.feature_columns[i]}
     there = {name: cell for name, cell in cells.items() if not pd.isna(cell)}
     if not there:
         return None

@@ -1,4 +1,4 @@
-"""AACO: neighbours, sets that are tried, and the oracle's choice."""
+"""AACO: neighbors, sets that are tried, and the oracle's choice."""
 
 from typing import Any
 
@@ -23,15 +23,15 @@ def pair_data(n=300, seed=0):
     return X, y
 
 
-def by_hand(policy, had, neighbours):
+def by_hand(policy, had, neighbors):
     """The oracle's objective, set by set."""
     steps = {int(i): had | (np.arange(len(had)) == i) for i in np.flatnonzero(~had)}
     sets = {tuple(mask) for mask in [*steps.values(), *(had | policy.sets)]} - {tuple(had)}
 
     def objective(subset, weight):
         mask = np.array([subset])
-        cost = policy.prices.of(mask) - policy.prices.of(had[None])
-        return policy.losses(neighbours, mask).mean() + weight * cost[0]
+        cost = policy.prices.total(mask) - policy.prices.total(had[None])
+        return policy.losses(neighbors, mask).mean() + weight * cost[0]
 
     best = np.array(min(sets, key=lambda subset: objective(subset, policy.weight)))
     return min(np.flatnonzero(best & ~had), key=lambda i: objective(steps[int(i)], 0.0))
@@ -47,12 +47,12 @@ def test_the_choice_is_that_of_the_definition(costs):
     cases = rng.normal(size=(6, 5))
     for had in (np.array([True, False, False, False, False]), np.array([False, True, True, False, False])):
         partly = np.where(had, cases, np.nan)
-        index, _ = policy.neighbours.find(partly, np.tile(had, (6, 1)))
+        index, _ = policy.neighbors.find(partly, np.tile(had, (6, 1)))
         expected = [by_hand(policy, had, row) for row in index]
         assert_array_equal(rival.suggest(partly), expected)
 
 
-def test_with_nothing_known_all_rows_are_neighbours():
+def test_with_nothing_known_all_rows_are_neighbors():
     X, y = pair_data(120)
     rival = AACO(LogisticRegression(), n_neighbors=3, n_subsets=20, random_state=0).fit(X, y)
     expected = by_hand(rival.policy_, np.zeros(5, dtype=bool), np.arange(120))
@@ -126,8 +126,8 @@ def test_better_than_a_random_order():
 def test_prices_of_sets_pay_set_up_costs_once():
     prices = Prices([3.0, 2.0, 1.0], shared=[([0, 1], 1.5)]).resolve(["a", "b", "c"])
     masks = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=bool)
-    assert_allclose(prices.of(masks), [0.0, 3.0, 3.5, 4.5])
-    assert prices.of(masks[-1:])[0] == prices.total()
+    assert_allclose(prices.total(masks), [0.0, 3.0, 3.5, 4.5])
+    assert prices.total(masks[-1:])[0] == prices.total()
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,16 @@ from askwise.baselines import (
     GDFS,
     INVASE,
     VIP,
+    Baseline,
     ExactOracle,
     FullInformation,
     Opportunistic,
     RandomOrder,
-    Rival,
     StaticBest,
     StaticCMI,
     TabNet,
 )
-from askwise.baselines.limits import Flag, Number, Several, Whole
+from askwise.baselines.parameters import Flag, Number, Several, Whole
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
 
@@ -42,7 +42,7 @@ def table():
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
-def test_every_number_among_the_parameters_is_checked_before_training(kind: type[Rival]):
+def test_every_number_among_the_parameters_is_checked_before_training(kind: type[Baseline]):
     X, y = table()
     free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
     by_word = {"criterion", "adaptation", "reconstruct"}

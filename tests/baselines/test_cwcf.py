@@ -75,7 +75,7 @@ def test_probabilities_are_one_plus_the_q_of_the_classes(curve):
     classify, _ = curve[1]._q(np.where(mask, X, np.nan), mask)
     clipped = np.maximum(1 + classify, 1e-3)
     np.testing.assert_allclose(curve[1].predictor_.predict_proba(X, mask), clipped / clipped.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose((1 + classify).sum(axis=1).mean(), 1.0, atol=0.03)  # learnt, not imposed
+    np.testing.assert_allclose((1 + classify).sum(axis=1).mean(), 1.0, atol=0.03)  # learned, not imposed
 
 
 def test_probabilities_are_near_the_exact_ones_where_it_goes(curve):

@@ -21,7 +21,7 @@ FAST: dict[str, Any] = {
     "patience": 3,
     "batch_size": 64,
 }
-BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 2}  # where what is learnt does not matter
+BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 2}  # where what is learned does not matter
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +88,12 @@ def test_beats_a_random_order(gaussian, fitted):
 
 def test_missing_cells_and_categories(gaussian):
     X = gaussian.X.mask(np.random.default_rng(0).random(gaussian.X.shape) < 0.3)
-    X["colour"] = np.where(gaussian.y == 0, "red", "blue")
+    X["color"] = np.where(gaussian.y == 0, "red", "blue")
     rival = DIME(**FAST | {"epochs": 15}, random_state=0).fit(X, gaussian.y)
     order = rival.acquire(X[:100]).order
     rows, steps = np.nonzero(order >= 0)
     assert X.notna().to_numpy()[:100][rows, order[rows, steps]].all()
-    assert (order == rival.features_.index("colour"))[:, :2].any(axis=1).mean() > 0.8
+    assert (order == rival.features_.index("color"))[:, :2].any(axis=1).mean() > 0.8
 
 
 def test_same_seed_same_numbers(gaussian):

@@ -25,13 +25,13 @@ QUICK: dict[str, Any] = {
 
 
 def mixed(n=240, seed=0):
-    """`colour` tells the label, `size` a little, `noise` nothing; some cells are missing."""
+    """`color` tells the label, `size` a little, `noise` nothing; some cells are missing."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
-    colour = np.where(rng.random(n) < 0.95, np.array(["red", "blue"])[y], "green").astype(object)
-    X = pd.DataFrame({"noise": rng.normal(size=n), "colour": colour, "size": 10 * y + rng.normal(0, 10, size=n)})
+    color = np.where(rng.random(n) < 0.95, np.array(["red", "blue"])[y], "green").astype(object)
+    X = pd.DataFrame({"noise": rng.normal(size=n), "color": color, "size": 10 * y + rng.normal(0, 10, size=n)})
     X.loc[rng.random(n) < 0.1, "size"] = np.nan
-    X.loc[rng.random(n) < 0.1, "colour"] = None
+    X.loc[rng.random(n) < 0.1, "color"] = None
     return X, np.array(["no", "yes"])[y]
 
 
@@ -125,15 +125,15 @@ def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
 
 def test_it_asks_first_for_what_tells_the_label():
     rival, (X, y) = fitted(), mixed(300, seed=3)
-    nothing = X.iloc[:1].assign(noise=np.nan, colour=None, size=np.nan)
-    assert rival.features_[rival.suggest(nothing)[0]] == "colour"
-    assert rival.evaluate(X[X["colour"].notna()], y[X["colour"].notna()], [1]).accuracy[0] > 0.85
+    nothing = X.iloc[:1].assign(noise=np.nan, color=None, size=np.nan)
+    assert rival.features_[rival.suggest(nothing)[0]] == "color"
+    assert rival.evaluate(X[X["color"].notna()], y[X["color"].notna()], [1]).accuracy[0] > 0.85
 
 
 def test_a_high_price_puts_a_feature_last():
     X, y = mixed()
-    rival = EDDI(**QUICK, costs={"colour": 1000.0}, random_state=0).fit(X, y)
-    assert rival.features_[rival.acquire(X.dropna().iloc[:1]).order[0, -1]] == "colour"
+    rival = EDDI(**QUICK, costs={"color": 1000.0}, random_state=0).fit(X, y)
+    assert rival.features_[rival.acquire(X.dropna().iloc[:1]).order[0, -1]] == "color"
 
 
 def test_it_beats_a_random_order_at_every_budget():

@@ -14,7 +14,7 @@ from askwise.errors import InvalidInput
 pytest.importorskip("torch")
 
 FAST: dict[str, Any] = {"hidden": (32,), "pretrain_epochs": 15, "epochs": 12, "patience": 3, "batch_size": 64}
-BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 1}  # where what is learnt does not matter
+BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 1}  # where what is learned does not matter
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_it_beats_a_random_order_on_average(fitted, gaussian):
 
 
 def test_q_is_the_expected_change_of_certainty(fitted, gaussian):
-    """From nothing known, the mean change that each feature brings over many rows is what Q has learnt."""
+    """From nothing known, the mean change that each feature brings over many rows is what Q has learned."""
     X = gaussian.X[1000:].to_numpy()
     before = fitted.predictor_.predict_proba(X, np.zeros(X.shape, dtype=bool))
     masks = np.eye(X.shape[1], dtype=bool)

@@ -19,11 +19,11 @@ pytest.importorskip("pytorch_tabnet.tab_model")
 
 
 def mixed(n=300, seed=0):
-    """`colour` tells the label, the numbers do not."""
+    """`color` tells the label, the numbers do not."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
-    colour = np.where(rng.random(n) < 0.95, np.array(["red", "blue"])[y], "green").astype(object)
-    return pd.DataFrame({"a": rng.normal(size=n), "colour": colour, "b": rng.normal(size=n)}), y
+    color = np.where(rng.random(n) < 0.95, np.array(["red", "blue"])[y], "green").astype(object)
+    return pd.DataFrame({"a": rng.normal(size=n), "color": color, "b": rng.normal(size=n)}), y
 
 
 @functools.cache

@@ -12,11 +12,11 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 from typer.testing import CliRunner
 
-from askwise.bench.cells import Cell, read
-from askwise.bench.methods import METHODS, Method
-from askwise.bench.suites import SUITES
-from askwise.bench.tasks import known_data
-from askwise.cli import app
+from askwise.bench.grid.methods import METHODS, Method
+from askwise.bench.grid.suites import SUITES
+from askwise.bench.grid.tasks import known_data
+from askwise.bench.grid.trials import Cell, read
+from askwise.cli.app import app
 
 TINY = ["--methods", "static-cmi", "--data", "wine", "--seeds", 1]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.bench.cells import Cell, write
-from askwise.bench.figures import SHOWN, accuracy_pictures, method_colours
-from askwise.bench.folder import COLUMNS, collect
-from askwise.bench.methods import METHODS
-from askwise.bench.page import make_page, to_markdown, write_page
-from askwise.bench.run import run
-from askwise.bench.study_figures import (
+from askwise.bench.grid.methods import METHODS
+from askwise.bench.grid.run import run
+from askwise.bench.grid.store import COLUMNS, collect
+from askwise.bench.grid.trials import Cell, write
+from askwise.bench.report.figures import SHOWN, accuracy_pictures, method_colors
+from askwise.bench.report.report import make_page, to_markdown, write_page
+from askwise.bench.report.study_figures import (
     MOST_POINTS,
     bernoulli_picture,
     decompositions,
@@ -23,7 +23,7 @@ from askwise.bench.study_figures import (
     points,
     study_pictures,
 )
-from askwise.bench.tables import read_rows
+from askwise.bench.report.tables import read_rows
 from askwise.errors import InvalidInput
 
 
@@ -104,7 +104,7 @@ def test_the_same_rows_give_the_same_bytes(files, page):
 
 
 def test_failures_are_said(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("askwise.bench.page.pictures", lambda rows: [])  # they take long and are not looked at
+    monkeypatch.setattr("askwise.bench.report.report.pictures", lambda rows: [])  # they take long and are not looked at
     out = shutil.copytree(folder, tmp_path / "copy")
     write(Cell("wine", "vip", "uniform", 0), "uniform", out, [], 0.0, error="Traceback\nValueError: <too & bad>\n")
     collect(out)
@@ -124,7 +124,7 @@ def test_how_it_was_made(folder, page):
 
 
 def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("askwise.bench.page.pictures", lambda rows: [])
+    monkeypatch.setattr("askwise.bench.report.report.pictures", lambda rows: [])
     out = shutil.copytree(folder, tmp_path / "copy")
     for seconds, path in enumerate(sorted((out / "cells").iterdir()), start=1):
         document = json.loads(path.read_text())
@@ -170,12 +170,12 @@ def test_random_choices_are_dotted(page):
     assert "stroke-dasharray" in picture.svg
 
 
-def test_colours_do_not_depend_on_who_else_ran():
-    alone = method_colours(pd.DataFrame({"method": ["vip"]}))
-    together = method_colours(pd.DataFrame({"method": list(METHODS)}))
+def test_colors_do_not_depend_on_who_else_ran():
+    alone = method_colors(pd.DataFrame({"method": ["vip"]}))
+    together = method_colors(pd.DataFrame({"method": list(METHODS)}))
     assert alone["vip"] == together["vip"]
     assert list(together) == list(SHOWN)
-    others = method_colours(pd.DataFrame({"method": ["eddi", "gdfs", "vip"]}))
+    others = method_colors(pd.DataFrame({"method": ["eddi", "gdfs", "vip"]}))
     assert len(set(others.values())) == 3
 
 

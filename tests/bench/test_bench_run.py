@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, log_loss
 
-from askwise.bench import run as runner
-from askwise.bench.cells import Cell, Measurement, read, work, write_whole
-from askwise.bench.methods import METHODS, Method, fit_method
-from askwise.bench.suites import SUITES
-from askwise.bench.tasks import Limits, make_task
+from askwise.bench.grid import run as runner
+from askwise.bench.grid.methods import METHODS, Method, fit_method
+from askwise.bench.grid.suites import SUITES
+from askwise.bench.grid.tasks import Limits, make_task
+from askwise.bench.grid.trials import Cell, Measurement, read, work, write_whole
 from askwise.errors import AskwiseError, InvalidInput
 
 LIMITS = Limits(2000, 500)
@@ -67,7 +67,7 @@ def test_killed_at_any_moment_it_loses_nothing(undisturbed, tmp_path):
     reference, seconds = undisturbed
     rng = np.random.default_rng(0)
     program = (
-        "from pathlib import Path; from askwise.bench.run import run; print('ready', flush=True)\n"
+        "from pathlib import Path; from askwise.bench.grid.run import run; print('ready', flush=True)\n"
         f"for _ in run(['uniform', 'variable'], Path({str(tmp_path)!r}), **{GRID!r}): pass\n"
     )
     n_before = 0

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.bench.run import run
-from askwise.bench.study_figures import points
-from askwise.bench.study_tables import parameters, tables
-from askwise.bench.suites import SUITES
-from askwise.bench.tables import read_rows
+from askwise.bench.grid.run import run
+from askwise.bench.grid.suites import SUITES
+from askwise.bench.report.study_figures import points
+from askwise.bench.report.study_tables import parameters, tables
+from askwise.bench.report.tables import read_rows
 from askwise.datasets.home import data_home
 
 BY_STATIC_CMI = ["data", "variable", "uniform", "unavailable", "switch"]

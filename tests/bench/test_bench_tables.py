@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from askwise.bench import published
-from askwise.bench.claim_list import CLAIMS, verdicts
-from askwise.bench.claims import (
+from askwise.bench.grid.methods import METHODS
+from askwise.bench.grid.store import COLUMNS
+from askwise.bench.grid.tasks import Limits, make_task
+from askwise.bench.paper import paper_results
+from askwise.bench.paper.claims import (
     FAILS,
     HOLDS,
     NOT_MEASURED,
@@ -21,12 +23,9 @@ from askwise.bench.claims import (
     in_print,
     judged,
 )
-from askwise.bench.folder import COLUMNS
-from askwise.bench.methods import METHODS
-from askwise.bench.study_tables import parameters, study_tables, tables
-from askwise.bench.subset_studies import compare_gaps
-from askwise.bench.summary import describe
-from askwise.bench.tables import (
+from askwise.bench.paper.paper_claims import CLAIMS, verdicts
+from askwise.bench.report.study_tables import parameters, study_tables, tables
+from askwise.bench.report.tables import (
     accuracy_tables,
     curves,
     mean_ranks,
@@ -35,7 +34,8 @@ from askwise.bench.tables import (
     pooled_calibration_error,
     read_rows,
 )
-from askwise.bench.tasks import Limits, make_task
+from askwise.bench.studies.subsets import compare_gaps
+from askwise.bench.studies.summary import describe
 from askwise.errors import InvalidInput
 from askwise.metrics import calibration_surplus, expected_calibration_error
 
@@ -168,8 +168,8 @@ def test_ranks_by_hand():
 @pytest.mark.parametrize("prices", ["variable", "uniform"])
 def test_printed_tables_agree_with_their_own_last_column(prices):
     """A slip in one of the 70 means would show in the average or in the ranks."""
-    printed = published.ACCURACIES[prices]
-    assert set(printed) == set(published.METHODS) <= set(METHODS)
+    printed = paper_results.ACCURACIES[prices]
+    assert set(printed) == set(paper_results.METHODS) <= set(METHODS)
     means = pd.DataFrame({name: {k: v[0] for k, v in row.by_data.items()} for name, row in printed.items()}).T
     average, ranks = means.mean(axis=1), mean_ranks(means)
     for name, row in printed.items():
@@ -179,7 +179,7 @@ def test_printed_tables_agree_with_their_own_last_column(prices):
 
 def test_printed_correlations_agree_with_their_average():
     for method, average in (("greedy-cart", (0.39, 0.39)), ("rl-remlp", (0.15, 0.17))):
-        cells = [value for (name, _), value in published.RISK_GAP.items() if name == method]
+        cells = [value for (name, _), value in paper_results.RISK_GAP.items() if name == method]
         assert np.mean(cells, axis=0) == pytest.approx(average, abs=0.006)
 
 
@@ -240,9 +240,9 @@ def test_lambda_is_put_together_by_sign():
     assert line_of(table, "lambda = -0.5")["accuracy"].paper == ""
 
 
-def test_reparametrisation_pools_the_subsets_of_all_seeds():
+def test_reparametrization_pools_the_subsets_of_all_seeds():
     rows = study_rows()
-    table = table_called(study_tables(rows), "Reparametrisation and risk gap")
+    table = table_called(study_tables(rows), "Reparametrization and risk gap")
     wine = rows[rows["data"] == "wine"]
     by_hand = {
         name: wine[wine["metric"].str.startswith(f"reparam/error_{name}")].sort_values(["seed", "metric"])["value"]
@@ -268,7 +268,7 @@ def test_shift_bias_and_the_others():
     assert line_of(bias, "VIP (1 of 2 data)")["ratio"].text == "-"
     gap = line_of(table_called(found, "Epistemic uncertainty and risk gap"), "Greedy ReMLP*, Heart")
     assert (gap["r, variance"].text, gap["rho, variance"].text) == ("0.400", "-")
-    assert table_called(found, "Regularisation of the value network").head == ("method", "L1 0.001")
+    assert table_called(found, "Regularization of the value network").head == ("method", "L1 0.001")
     assert table_called(found, "Features that cannot be had").head == ("method", "30 % gone")
     assert all(table.note.endswith("Equal prices.") for table in found)
 
@@ -416,7 +416,7 @@ def test_metrics_are_paired_at_the_budgets_that_both_have():
         for budget, value in values.items()
     ]
     found = {verdict.claim: verdict for verdict in verdicts(as_rows(lines))}
-    assert "RL MLP* +10 (1 seed)" in found["Reparametrisation helps to find failures (AUROC)"].number
+    assert "RL MLP* +10 (1 seed)" in found["Reparametrization helps to find failures (AUROC)"].number
 
 
 def test_equal_means_share_a_rank():

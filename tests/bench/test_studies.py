@@ -13,12 +13,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire import Greedy, Random
 from askwise.baselines import StaticCMI
-from askwise.bench import policy_studies, subset_studies, uncertainty_studies
-from askwise.bench.tasks import Limits, Task, make_task
+from askwise.bench.grid.tasks import Limits, Task, make_task
+from askwise.bench.studies import policies as policy_studies
+from askwise.bench.studies import subsets as subset_studies
+from askwise.bench.studies import uncertainty as uncertainty_studies
 from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
+from askwise.reference_models import make_model
 from askwise.selector import DynamicFeatureSelector
-from askwise.standin import make_model
 from askwise.uncertainty import epistemic_divergence, kl_divergence, smoothed
 from askwise.value import ValueEstimator
 
@@ -450,5 +452,5 @@ def test_a_study_refuses_a_method_that_it_is_not_for(task, rival, selector):
             list(study(task, rival))
         with pytest.raises(InvalidInput, match="greedy"):
             list(study(task, selector.with_policy(Random(0))))
-    with pytest.raises(InvalidInput, match="reparametrised"):
+    with pytest.raises(InvalidInput, match="reparametrized"):
         list(subset_studies.reparam(task, selector))

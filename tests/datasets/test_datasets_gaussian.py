@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
-from askwise.datasets import MadeDataset, make_gaussian
+from askwise.datasets import SyntheticDataset, make_gaussian
 from askwise.datasets.gaussian import GaussianDataset, gaussian_posterior
 from askwise.errors import InvalidInput
 
@@ -46,11 +46,11 @@ def test_every_subset_agrees_with_scipy(data):
 def test_exact_proba_is_what_counting_finds(data):
     """Among many draws whose first feature lies in a narrow bin, the classes come in the exact proportions."""
     X, y = data.sample(400_000, random_state=1)
-    for centre in (-1.0, 0.0, 1.0):
-        near = (X.iloc[:, 0] - centre).abs() < 0.05
+    for center in (-1.0, 0.0, 1.0):
+        near = (X.iloc[:, 0] - center).abs() < 0.05
         counted = np.bincount(y[near], minlength=3) / near.sum()
         row = np.full((1, 5), np.nan)
-        row[0, 0] = centre
+        row[0, 0] = center
         np.testing.assert_allclose(data.exact_proba(row)[0], counted, atol=0.02)
 
 
@@ -128,7 +128,7 @@ def test_same_seed_same_table():
     np.testing.assert_array_equal(one.y, two.y)
     assert not np.array_equal(one.X, three.X)
     pd.testing.assert_frame_equal(one.sample(5, random_state=0)[0], two.sample(5, random_state=0)[0])
-    assert isinstance(one, MadeDataset)
+    assert isinstance(one, SyntheticDataset)
 
 
 @pytest.mark.parametrize(

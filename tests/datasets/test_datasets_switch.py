@@ -74,8 +74,8 @@ def test_exact_proba_sums_over_all_votes():
     for row, (x, seen) in enumerate(zip(data.X.to_numpy(), mask, strict=True)):
         joint = np.zeros(2)
         for votes in [(-1, -1), (-1, 1), (1, -1), (1, 1)]:
-            centres = np.repeat(votes, 2)
-            likelihood = np.exp(-((x[:4] - centres) ** 2)[seen[:4]].sum() / (2 * 0.8**2))
+            centers = np.repeat(votes, 2)
+            likelihood = np.exp(-((x[:4] - centers) ** 2)[seen[:4]].sum() / (2 * 0.8**2))
             for setting in (0, 1):
                 if not seen[-1] or x[-1] == setting:
                     joint[int(votes[setting] > 0)] += likelihood

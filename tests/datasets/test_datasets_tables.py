@@ -112,7 +112,7 @@ def rewritten_cirrhosis(content: bytes) -> bytes:
     ],
     ids=["cirrhosis", "bupa", "heart", "yeast", "expense", "group"],
 )
-def test_real_tables_are_recognised_when_rewritten(file, rewrite):
+def test_real_tables_are_recognized_when_rewritten(file, rewrite):
     path = data_home() / file.path
     if not path.exists():
         pytest.skip(f"{path} is not here")

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
-from askwise.predict.neighbours import UNRELATED, Neighbours, cell_distances
+from askwise.predict.neighbors import UNRELATED, Neighbors, cell_distances
 
 
 def reads_last_column(X):
@@ -55,12 +55,12 @@ def test_mean_imputation_gets_the_same_table_wrong():
     assert len(np.unique(imputed.predict_proba(clear, np.array([True, True, False])), axis=0)) == 1
 
 
-def test_neighbours_are_the_nearest_rows_in_the_observed_columns():
+def test_neighbors_are_the_nearest_rows_in_the_observed_columns():
     pool = np.array([[0.0, 100.0], [1.0, 0.0], [2.0, 100.0], [3.0, 0.0], [4.0, 100.0]])
-    neighbours = Neighbours(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
-    index, _ = neighbours.find(np.array([[0.1, np.nan], [3.9, np.nan], [np.nan, 0.0]]), ~np.isnan([[0, np.nan]] * 3))
+    neighbors = Neighbors(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
+    index, _ = neighbors.find(np.array([[0.1, np.nan], [3.9, np.nan], [np.nan, 0.0]]), ~np.isnan([[0, np.nan]] * 3))
     assert index[:2].tolist() == [[0, 1], [3, 4]]
-    index, _ = neighbours.find(np.array([[np.nan, 0.0]]), np.array([[False, True]]))
+    index, _ = neighbors.find(np.array([[np.nan, 0.0]]), np.array([[False, True]]))
     assert index.tolist() == [[1, 3]]
 
 
@@ -69,21 +69,21 @@ def test_weights_sum_to_one_and_nearer_rows_weigh_more():
     predictor = fitted(X, y)
     mask = np.random.default_rng(0).random(X.shape) < 0.5
     values = np.where(mask, X, np.nan)
-    index, weights = predictor.neighbours_.find(values, mask)
+    index, weights = predictor.neighbors_.find(values, mask)
     assert index.shape == weights.shape == (300, 30)
     assert_allclose(weights.sum(axis=1), 1)
     assert (weights >= 0).all()
     assert all(len(set(row)) == 30 for row in index.tolist())
-    scores = predictor.neighbours_.scores
+    scores = predictor.neighbors_.scores
     for r in np.flatnonzero(mask[:, 0] & ~mask[:, 1] & ~mask[:, 2])[:20]:
-        distance = np.abs(scores[index[r], 0] - predictor.neighbours_.scale(values[[r]])[0, 0])
+        distance = np.abs(scores[index[r], 0] - predictor.neighbors_.scale(values[[r]])[0, 0])
         by_distance = weights[r][np.argsort(distance)]
         assert (np.diff(by_distance) <= 1e-12).all()
 
 
 def test_with_nothing_observed_all_weights_are_equal():
     X, y = twins()
-    _, weights = fitted(X, y).neighbours_.find(np.full((1, 3), np.nan), np.zeros((1, 3), bool))
+    _, weights = fitted(X, y).neighbors_.find(np.full((1, 3), np.nan), np.zeros((1, 3), bool))
     assert_allclose(weights, 1 / 30)
 
 
@@ -168,7 +168,7 @@ def test_cells_of_one_column():
 
 
 def test_unrelated_is_the_mean_squared_distance_of_two_normal_scores():
-    scores = Neighbours(np.arange(2000.0)[:, None], np.zeros(1, bool), 1, 1.0).scores[:, 0]
+    scores = Neighbors(np.arange(2000.0)[:, None], np.zeros(1, bool), 1, 1.0).scores[:, 0]
     assert_allclose(2 * scores.var(), UNRELATED, rtol=0.02)
 
 
@@ -188,9 +188,9 @@ def test_missing_training_cells_are_filled_where_the_model_refuses_them():
 
 def test_a_missing_cell_is_filled_from_the_most_similar_row_that_has_it():
     pool = np.column_stack([np.arange(6.0), [50.0, 51.0, np.nan, 53.0, np.nan, 55.0]])
-    neighbours = Neighbours(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
+    neighbors = Neighbors(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
     # In the middle the ranks stand closer together: row 3 is the nearest to both.
-    assert neighbours.filled(pool)[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
+    assert neighbors.filled(pool)[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
     assert np.isnan(pool[2, 1])
 
 
@@ -214,10 +214,10 @@ def test_max_rows_keeps_a_random_sample():
     assert fitted(X, y, max_rows=5000).pool_.shape == X.shape
 
 
-def test_a_pool_smaller_than_the_number_of_neighbours():
+def test_a_pool_smaller_than_the_number_of_neighbors():
     X, y = twins()
     predictor = fitted(X, y, max_rows=7, n_neighbors=100)
-    assert predictor.neighbours_.n_neighbors == 7
+    assert predictor.neighbors_.n_neighbors == 7
     assert_allclose(predictor.predict_proba(X, np.array([True, False, False])).sum(axis=1), 1)
 
 
@@ -235,7 +235,7 @@ def test_more_cases_than_fit_at_once(monkeypatch):
     mask = np.random.default_rng(0).random(X.shape) < 0.5
     expected = predictor.predict_proba(X, mask)
     monkeypatch.setattr("askwise.predict.conditional.CELLS_AT_ONCE", 700)
-    monkeypatch.setattr("askwise.predict.neighbours.CELLS_AT_ONCE", 700)
+    monkeypatch.setattr("askwise.predict.neighbors.CELLS_AT_ONCE", 700)
     assert_allclose(predictor.predict_proba(X, mask), expected, rtol=0, atol=1e-12)
 
 

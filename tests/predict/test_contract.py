@@ -323,7 +323,7 @@ def test_on_the_full_mask_the_answer_is_the_models_own(wrapping_case):
     assert_allclose(case.predictor.predict_proba(rows, mask), case.model.predict_proba(rows), rtol=0, atol=rounding)
 
 
-def test_a_reparametrised_model_with_zero_epochs_is_the_imputed_one():
+def test_a_reparametrized_model_with_zero_epochs_is_the_imputed_one():
     X, y = numeric_data()
     mask = np.random.default_rng(0).random(X.shape) < 0.5
     model = LogisticRegression().fit(X, y)

@@ -38,7 +38,7 @@ def one_order(X):
 MAKERS = {
     "random masks": lambda X: {},
     "masks of a policy": lambda X: {"masks": one_order(X)},
-    "reparametrised": lambda X: {"reparametrized": True},
+    "reparametrized": lambda X: {"reparametrized": True},
 }
 
 
@@ -133,7 +133,7 @@ def test_a_policy_draws_the_beginnings_of_its_order():
 
 
 def test_trained_on_the_subsets_of_a_policy_it_is_best_there():
-    """Of columns that the policy never reaches alone, nothing was learnt alone."""
+    """Of columns that the policy never reaches alone, nothing was learned alone."""
     later, truth = planted(600, seed=1)
     second_only = np.array([False, True, False, False])
     losses = {
@@ -143,9 +143,9 @@ def test_trained_on_the_subsets_of_a_policy_it_is_best_there():
     assert losses["random masks"] < losses["masks of a policy"]
 
 
-def test_the_reparametrised_network_starts_from_the_plain_one_and_reports():
+def test_the_reparametrized_network_starts_from_the_plain_one_and_reports():
     X, _ = planted()
-    plain, changed = fitted("random masks"), fitted("reparametrised")
+    plain, changed = fitted("random masks"), fitted("reparametrized")
     for weight, other in zip(plain.layers_.weights, changed.layers_.weights, strict=True):
         assert_array_equal(weight, other)
     report = changed.adaptation_report_
@@ -158,7 +158,7 @@ def test_the_reparametrised_network_starts_from_the_plain_one_and_reports():
     assert_array_equal(same, ~kept)
 
 
-def test_the_reparametrised_network_scales_and_shifts_its_own_last_layer():
+def test_the_reparametrized_network_scales_and_shifts_its_own_last_layer():
     X, y = planted()
     changed = network(reparametrized=True, epochs=3).fit(X, y)
     changed.kept_ = np.ones(5, dtype=bool)

@@ -305,7 +305,7 @@ def test_the_report_has_every_size_once():
     assert np.isfinite(report[["before", "after"]]).all(axis=None)
 
 
-def test_a_size_is_kept_where_it_and_its_neighbours_lose_less():
+def test_a_size_is_kept_where_it_and_its_neighbors_lose_less():
     sizes = np.array([0, 0, 1, 2, 2, 4])
     before = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     after = np.array([0.5, 0.9, 1.2, 1.3, 1.5, 0.9])

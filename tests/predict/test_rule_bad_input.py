@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.errors import InvalidInput
 from askwise.predict import RulePredictor
-from askwise.predict.evidence import SubRuleCache
+from askwise.predict.rules.evidence import SubRuleCache
 from askwise.trees import RuleListClassifier
 
 

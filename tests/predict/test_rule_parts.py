@@ -11,13 +11,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.errors import InvalidInput
 from askwise.predict import RulePredictor
-from askwise.predict import evidence as evidence_module
-from askwise.predict import reduced as reduced_module
-from askwise.predict.aggregation import AGGREGATIONS, by_best, by_support
-from askwise.predict.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
-from askwise.predict.firing import CrispFiring, FuzzyFiring
-from askwise.predict.reduced import ReducedRules
-from askwise.predict.rules import Interval, OneOf, Rule, RuleSet, Term
+from askwise.predict.rules import evidence as evidence_module
+from askwise.predict.rules import reduction as reduced_module
+from askwise.predict.rules.aggregation import AGGREGATIONS, by_best, by_support
+from askwise.predict.rules.conditions import Interval, OneOf, Rule, RuleSet, Term
+from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
+from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
+from askwise.predict.rules.reduction import ReducedRules
 
 quick = settings(max_examples=5, deadline=None)
 

@@ -9,7 +9,7 @@ import askwise.value.targets
 from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
 from askwise.uncertainty import epistemic_divergence, kl_divergence, smoothed
-from askwise.value import Rehearsal, rehearse, value_targets
+from askwise.value import HeldOutStates, held_out_states, value_targets
 
 
 def by_the_second_column(X):
@@ -25,32 +25,32 @@ def alternating(n=60):
 
 def rehearsal_of(predictor, y, groups=None, epistemic=None, fold=None):
     schema = predictor.schema_.grouped(groups)
-    return Rehearsal(predictor.training_values_, y, schema, [predictor], [epistemic], fold)
+    return HeldOutStates(predictor.training_values_, y, schema, [predictor], [epistemic], fold)
 
 
 def test_a_row_is_left_out_of_its_own_answer():
     """The nearest row is the row itself, and the next one says the opposite: taken in, u would be 0."""
     X, y = alternating()
     predictor = ConditionalPredictor(wrap(by_the_second_column, [0, 1]), n_neighbors=1, random_state=0).fit(X, y)
-    rehearsal = rehearsal_of(predictor, y)
+    held_out = rehearsal_of(predictor, y)
     rows = np.arange(60)
     first_only = np.tile([True, False], (60, 1))
-    found, epistemic = rehearsal.state(rows, first_only)
+    found, epistemic = held_out.state(rows, first_only)
     expected = kl_divergence([0.9, 0.1], smoothed([0.1, 0.9], [0.5, 0.5]))
     assert_allclose(found, np.full(60, expected), rtol=1e-9)
     assert_array_equal(epistemic, np.zeros(60))
     taken_in = predictor.predict_proba(X, first_only)
-    assert_allclose(taken_in, rehearsal.full, atol=1e-12)
+    assert_allclose(taken_in, held_out.full, atol=1e-12)
 
 
 def test_a_row_that_is_met_several_times_is_left_out_each_time():
     X, y = alternating()
     predictor = ConditionalPredictor(wrap(by_the_second_column, [0, 1]), n_neighbors=1, random_state=0).fit(X, y)
-    rehearsal = rehearsal_of(predictor, y)
+    held_out = rehearsal_of(predictor, y)
     rows = np.array([7, 3, 7, 50, 3])
     mask = np.array([[True, False], [True, False], [True, True], [False, False], [True, False]])
-    together = rehearsal.state(rows, mask)[0]
-    alone = [rehearsal.state(rows[[r]], mask[[r]])[0][0] for r in range(5)]
+    together = held_out.state(rows, mask)[0]
+    alone = [held_out.state(rows[[r]], mask[[r]])[0][0] for r in range(5)]
     assert_allclose(together, alone, rtol=0, atol=1e-12)
     assert together[0] > 1
     assert together[2] < 0.01  # everything known: the model's own answer
@@ -59,9 +59,9 @@ def test_a_row_that_is_met_several_times_is_left_out_each_time():
 def test_with_everything_known_only_the_smoothing_is_left():
     X, y = alternating()
     predictor = ImputedPredictor(wrap(by_the_second_column, [0, 1])).fit(X, y)
-    rehearsal = rehearsal_of(predictor, y)
-    found = rehearsal.state(np.arange(60), np.ones((60, 2), dtype=bool))[0]
-    assert_allclose(found, kl_divergence(rehearsal.full, smoothed(rehearsal.full, [0.5, 0.5])), rtol=1e-9)
+    held_out = rehearsal_of(predictor, y)
+    found = held_out.state(np.arange(60), np.ones((60, 2), dtype=bool))[0]
+    assert_allclose(found, kl_divergence(held_out.full, smoothed(held_out.full, [0.5, 0.5])), rtol=1e-9)
 
 
 def constant(p):
@@ -73,10 +73,10 @@ def test_each_row_is_answered_by_the_predictor_of_its_fold():
     shares = [0.2, 0.5, 0.9]
     predictors = [ImputedPredictor(constant(p)).fit(X, y) for p in shares]
     fold = np.array([2, 0, 1] * 4)
-    rehearsal = Rehearsal(X, y, predictors[0].schema_, predictors, [None] * 3, fold)
-    assert_allclose(rehearsal.full[:, 0], np.array(shares)[fold])
+    held_out = HeldOutStates(X, y, predictors[0].schema_, predictors, [None] * 3, fold)
+    assert_allclose(held_out.full[:, 0], np.array(shares)[fold])
     rows = np.array([5, 0, 1, 2, 2, 11])
-    found = rehearsal.state(rows, np.zeros((6, 2), dtype=bool))[0]
+    found = held_out.state(rows, np.zeros((6, 2), dtype=bool))[0]
     answers = np.column_stack([np.array(shares)[fold[rows]], 1 - np.array(shares)[fold[rows]]])
     assert_allclose(found, kl_divergence(answers, smoothed(answers, [0.5, 0.5])), rtol=1e-9)
     assert len(np.unique(found.round(9))) > 1
@@ -94,9 +94,9 @@ def test_a_predictor_of_a_fold_never_saw_the_row_and_leaves_none_out(monkeypatch
 
     monkeypatch.setattr(ConditionalPredictor, "predict_proba", spy)
     rows, mask = np.array([3, 8]), np.zeros((2, 2), dtype=bool)
-    Rehearsal(X, y, predictor.schema_, [predictor], [None], np.zeros(12, dtype=int)).state(rows, mask)
+    HeldOutStates(X, y, predictor.schema_, [predictor], [None], np.zeros(12, dtype=int)).state(rows, mask)
     assert asked == [None]
-    Rehearsal(X, y, predictor.schema_, [predictor], [None]).state(rows, mask)
+    HeldOutStates(X, y, predictor.schema_, [predictor], [None]).state(rows, mask)
     assert_array_equal(asked[1], rows)
 
 
@@ -110,7 +110,7 @@ def real_table(n=70, holes=True):
 
 
 def everything(epistemic="ensemble", groups=None):
-    """A rehearsal with groups, missing cells and members."""
+    """A held_out with groups, missing cells and members."""
     X, y = real_table()
     model = LogisticRegression().fit(*real_table(holes=False))
     predictor = ConditionalPredictor(model, n_neighbors=7, random_state=0).fit(X, y)
@@ -122,61 +122,61 @@ def everything(epistemic="ensemble", groups=None):
     return rehearsal_of(predictor, y, {"pair": [1, 3]} if groups is None else groups, around)
 
 
-def some_states(rehearsal, n=25, seed=1):
+def some_states(held_out, n=25, seed=1):
     rng = np.random.default_rng(seed)
-    rows = rng.integers(len(rehearsal.values), size=n)
-    mask = rng.random((n, rehearsal.available.shape[1])) < 0.4
-    return rows, mask & rehearsal.available[rows]
+    rows = rng.integers(len(held_out.values), size=n)
+    mask = rng.random((n, held_out.available.shape[1])) < 0.4
+    return rows, mask & held_out.available[rows]
 
 
 def test_the_state_is_the_divergence_to_the_full_prediction_and_that_of_the_members():
-    rehearsal = everything()
-    rows, mask = some_states(rehearsal)
-    discrepancy, epistemic = rehearsal.state(rows, mask)
-    predictor, around = rehearsal.predictors[0], rehearsal.epistemics[0]
+    held_out = everything()
+    rows, mask = some_states(held_out)
+    discrepancy, epistemic = held_out.state(rows, mask)
+    predictor, around = held_out.predictors[0], held_out.epistemics[0]
     assert around is not None
     for r, row in enumerate(rows):
-        columns = rehearsal.schema.expand(mask[[r]]) & ~np.isnan(rehearsal.values[[row]])
-        proba = predictor.predict_proba(rehearsal.values[[row]], columns, leave_out=np.array([row]))
-        full = predictor.predict_full(rehearsal.values[[row]])
-        assert_allclose(discrepancy[r], kl_divergence(full, smoothed(proba, rehearsal.prior))[0], rtol=1e-6, atol=1e-12)
-        asked = around.assess(rehearsal.values[[row]], columns, leave_out=np.array([row]), smooth_with=rehearsal.prior)
+        columns = held_out.schema.expand(mask[[r]]) & ~np.isnan(held_out.values[[row]])
+        proba = predictor.predict_proba(held_out.values[[row]], columns, leave_out=np.array([row]))
+        full = predictor.predict_full(held_out.values[[row]])
+        assert_allclose(discrepancy[r], kl_divergence(full, smoothed(proba, held_out.prior))[0], rtol=1e-6, atol=1e-12)
+        asked = around.assess(held_out.values[[row]], columns, leave_out=np.array([row]), smooth_with=held_out.prior)
         assert_allclose(epistemic[r], asked[1].epistemic[0], rtol=1e-6, atol=1e-12)
-    assert_allclose(rehearsal.prior, np.bincount(real_table()[1]) / 70)
+    assert_allclose(held_out.prior, np.bincount(real_table()[1]) / 70)
 
 
 def test_the_epistemic_part_leaves_the_row_out_too():
-    rehearsal = everything()
-    around, predictor = rehearsal.epistemics[0], rehearsal.predictors[0]
+    held_out = everything()
+    around, predictor = held_out.epistemics[0], held_out.predictors[0]
     assert around is not None
     mask = np.zeros((70, 4), dtype=bool)
     mask[:, :2] = True
     rows = np.arange(70)
-    mask &= rehearsal.available
-    found = rehearsal.state(rows, mask)[1]
-    columns = rehearsal.schema.expand(mask) & ~np.isnan(rehearsal.values)
+    mask &= held_out.available
+    found = held_out.state(rows, mask)[1]
+    columns = held_out.schema.expand(mask) & ~np.isnan(held_out.values)
     members = []
     for model in around.estimators_:
         own = predictor.with_model(predictor.model_.__class__(model, predictor.schema_))
-        members.append(own.predict_proba(rehearsal.values, columns, leave_out=rows))
-    primary = smoothed(predictor.predict_proba(rehearsal.values, columns, leave_out=rows), rehearsal.prior)
+        members.append(own.predict_proba(held_out.values, columns, leave_out=rows))
+    primary = smoothed(predictor.predict_proba(held_out.values, columns, leave_out=rows), held_out.prior)
     assert_allclose(found, epistemic_divergence(members, primary), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("epistemic", ["ensemble", "distance", None])
 def test_targets_equal_a_loop_over_rows_and_features(epistemic):
-    rehearsal = everything(epistemic)
-    rows, mask = some_states(rehearsal)
-    found = value_targets(rehearsal, rows, mask)
+    held_out = everything(epistemic)
+    rows, mask = some_states(held_out)
+    found = value_targets(held_out, rows, mask)
     for r, row in enumerate(rows):
-        before = rehearsal.state(np.array([row]), mask[[r]])
+        before = held_out.state(np.array([row]), mask[[r]])
         for i in range(mask.shape[1]):
-            if mask[r, i] or not rehearsal.available[row, i]:
+            if mask[r, i] or not held_out.available[row, i]:
                 assert np.isnan([found[0][r, i], found[1][r, i]]).all()
                 continue
             more = mask[[r]].copy()
             more[0, i] = True
-            after = rehearsal.state(np.array([row]), more)
+            after = held_out.state(np.array([row]), more)
             assert_allclose(found[0][r, i], before[0][0] - after[0][0], rtol=0, atol=1e-9)
             assert_allclose(found[1][r, i], before[1][0] - after[1][0], rtol=0, atol=1e-9)
     assert np.isnan(found[0]).any()
@@ -188,30 +188,30 @@ def test_targets_equal_a_loop_over_rows_and_features(epistemic):
 
 
 def test_only_the_candidates_are_asked_about():
-    rehearsal = everything()
-    rows, mask = some_states(rehearsal)
+    held_out = everything()
+    rows, mask = some_states(held_out)
     candidates = np.random.default_rng(2).random(mask.shape) < 0.5
-    everyone, some = value_targets(rehearsal, rows, mask), value_targets(rehearsal, rows, mask, candidates)
+    everyone, some = value_targets(held_out, rows, mask), value_targets(held_out, rows, mask, candidates)
     for full, part in zip(everyone, some, strict=True):
         assert_allclose(part[candidates], full[candidates], rtol=0, atol=1e-9)
         assert np.isnan(part[~candidates]).all()
-    assert np.isnan(value_targets(rehearsal, rows, mask, np.zeros(mask.shape, dtype=bool))[0]).all()
+    assert np.isnan(value_targets(held_out, rows, mask, np.zeros(mask.shape, dtype=bool))[0]).all()
 
 
 def test_pairs_go_to_the_model_in_batches_of_bounded_size(monkeypatch):
-    rehearsal = everything()
-    rows, mask = some_states(rehearsal)
-    expected = value_targets(rehearsal, rows, mask)
+    held_out = everything()
+    rows, mask = some_states(held_out)
+    expected = value_targets(held_out, rows, mask)
     monkeypatch.setattr(askwise.value.targets, "PAIRS_AT_ONCE", 7)
     sizes = []
-    state = rehearsal.state
+    state = held_out.state
 
     def spy(rows, mask, risk=True):
         sizes.append(len(rows))
         return state(rows, mask, risk)
 
-    monkeypatch.setattr(rehearsal, "state", spy)
-    found = value_targets(rehearsal, rows, mask)
+    monkeypatch.setattr(held_out, "state", spy)
+    found = value_targets(held_out, rows, mask)
     assert sizes[0] == len(rows)
     assert len(sizes) > 5
     assert max(sizes[1:]) == 7
@@ -221,14 +221,14 @@ def test_pairs_go_to_the_model_in_batches_of_bounded_size(monkeypatch):
 
 def test_along_a_path_targets_add_up_to_what_was_gained_in_all():
     """The reductions telescope: u(nothing) - u(everything), whatever the order."""
-    rehearsal = everything()
-    rows = np.flatnonzero(rehearsal.available.all(axis=1))[:10]
+    held_out = everything()
+    rows = np.flatnonzero(held_out.available.all(axis=1))[:10]
     nothing = np.zeros((len(rows), 4), dtype=bool)
-    first, last = rehearsal.state(rows, nothing), rehearsal.state(rows, ~nothing)
+    first, last = held_out.state(rows, nothing), held_out.state(rows, ~nothing)
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
         mask, total = nothing.copy(), np.zeros((2, len(rows)))
         for i in order:
-            total += np.stack(value_targets(rehearsal, rows, mask))[:, :, i]
+            total += np.stack(value_targets(held_out, rows, mask))[:, :, i]
             mask[:, i] = True
         assert_allclose(total, np.stack(first) - np.stack(last), rtol=0, atol=1e-9)
 
@@ -243,8 +243,8 @@ def test_what_tells_the_answer_reduces_the_discrepancy_and_what_misleads_raises_
 
     X = np.array([[1.0, -1.0, 5.0], [-1.0, 1.0, -5.0]] * 10)
     predictor = ImputedPredictor(wrap(model, [0, 1])).fit(X, np.array([1, 0] * 10))
-    rehearsal = rehearsal_of(predictor, np.array([1, 0] * 10))
-    found = value_targets(rehearsal, np.arange(2), np.zeros((2, 3), dtype=bool))[0]
+    held_out = rehearsal_of(predictor, np.array([1, 0] * 10))
+    found = value_targets(held_out, np.arange(2), np.zeros((2, 3), dtype=bool))[0]
     assert (found[:, 0] > 0.01).all()
     assert (found[:, 1] < -0.1).all()
     assert_allclose(found[:, 2], 0, atol=1e-12)
@@ -256,11 +256,11 @@ def test_what_tells_the_answer_reduces_the_discrepancy_and_what_misleads_raises_
 def test_a_model_used_as_it_is_is_rehearsed_with_itself():
     X, y = real_table(holes=False)
     predictor = ConditionalPredictor(LogisticRegression().fit(X, y), random_state=0).fit(X, y)
-    rehearsal = rehearse((predictor, None), predictor.schema_)
-    assert rehearsal.fold is None
-    assert len(rehearsal.predictors) == 1
-    assert rehearsal.predictors[0].model_ is predictor.model_
-    assert rehearsal.predictors[0].neighbours_.n_neighbors <= predictor.neighbours_.n_neighbors
+    held_out = held_out_states((predictor, None), predictor.schema_)
+    assert held_out.fold is None
+    assert len(held_out.predictors) == 1
+    assert held_out.predictors[0].model_ is predictor.model_
+    assert held_out.predictors[0].neighbors_.n_neighbors <= predictor.neighbors_.n_neighbors
 
 
 def refitting(X, y, seen=None):
@@ -278,17 +278,17 @@ def test_a_model_that_can_be_refitted_is_rehearsed_in_folds_of_every_class():
     X, y = real_table(holes=False)
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    rehearsal = rehearse((whole, None), whole.schema_, refitting(X, y, seen), random_state=0)
-    assert rehearsal.fold is not None
+    held_out = held_out_states((whole, None), whole.schema_, refitting(X, y, seen), random_state=0)
+    assert held_out.fold is not None
     assert_array_equal(np.sort(np.concatenate(seen)), np.arange(70))
     for k, held in enumerate(seen):
-        assert_array_equal(np.flatnonzero(rehearsal.fold == k), held)
+        assert_array_equal(np.flatnonzero(held_out.fold == k), held)
         assert set(y[held]) == {0, 1}
         rest = np.setdiff1d(np.arange(70), held)
         model = LogisticRegression().fit(X[rest], y[rest])
-        assert_allclose(rehearsal.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-12)
-    again = rehearse((whole, None), whole.schema_, refitting(X, y), random_state=0)
-    assert_array_equal(again.fold, rehearsal.fold)
+        assert_allclose(held_out.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-12)
+    again = held_out_states((whole, None), whole.schema_, refitting(X, y), random_state=0)
+    assert_array_equal(again.fold, held_out.fold)
 
 
 def test_a_class_that_is_too_rare_for_folds_is_rehearsed_without():
@@ -297,6 +297,6 @@ def test_a_class_that_is_too_rare_for_folds_is_rehearsed_without():
     y[:2] = 2
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    rehearsal = rehearse((whole, None), whole.schema_, refitting(X, y, seen))
-    assert rehearsal.fold is None
+    held_out = held_out_states((whole, None), whole.schema_, refitting(X, y, seen))
+    assert held_out.fold is None
     assert not seen

@@ -19,7 +19,7 @@ import askwise.value.network
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import AskwiseError
 from askwise.predict import ImputedPredictor, wrap
-from askwise.value import Rehearsal, ValueEstimator, value_targets
+from askwise.value import HeldOutStates, ValueEstimator, value_targets
 
 
 def model(weights):
@@ -38,7 +38,7 @@ def planted(n=150, seed=0):
 
 
 @functools.cache
-def rehearsal(with_members=False, groups=None):
+def held_out(with_members=False, groups=None):
     """The first column decides, the second has a say, the others have none."""
     X, y = planted()
     predictor = ImputedPredictor(model([2.0, 1.2, 0.0, 0.0])).fit(X, y)
@@ -47,7 +47,7 @@ def rehearsal(with_members=False, groups=None):
         members = [model([2.0, 1.2, sign, 0.0]) for sign in (-1.5, 1.5)]
         around = AuxiliaryEnsemble(estimators=members).fit(predictor, X, y)
     schema = predictor.schema_.grouped(dict(groups or ()))
-    return Rehearsal(predictor.training_values_, y, schema, [predictor], [around])
+    return HeldOutStates(predictor.training_values_, y, schema, [predictor], [around])
 
 
 def estimator(**options):
@@ -56,7 +56,7 @@ def estimator(**options):
 
 @functools.cache
 def fitted(with_members=False):
-    return estimator().fit(rehearsal(with_members))
+    return estimator().fit(held_out(with_members))
 
 
 def nothing(n=1, n_features=4):
@@ -66,7 +66,7 @@ def nothing(n=1, n_features=4):
 def test_what_informs_is_ranked_above_noise():
     found = fitted().reductions(*nothing())[0][0]
     assert found.argmax() == 0
-    expected = np.nanmean(value_targets(rehearsal(), np.arange(150), np.zeros((150, 4), dtype=bool))[0], axis=0)
+    expected = np.nanmean(value_targets(held_out(), np.arange(150), np.zeros((150, 4), dtype=bool))[0], axis=0)
     assert_allclose(found, expected, atol=0.06)
     assert expected[0] > 0.2
 
@@ -82,7 +82,7 @@ def test_what_a_feature_is_worth_depends_on_what_is_known():
 
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     predictor = ImputedPredictor(wrap(exclusive_or, [0, 1])).fit(X, y)
-    value = estimator().fit(Rehearsal(X, y, predictor.schema_, [predictor], [None]))
+    value = estimator().fit(HeldOutStates(X, y, predictor.schema_, [predictor], [None]))
     before = value.reductions(*nothing())[0][0]
     after = value.reductions(X[:1], np.array([[True, False, False, False]]))[0][0]
     assert np.abs(before).max() < 0.15
@@ -140,8 +140,8 @@ def test_same_seed_same_values_and_torch_is_left_alone():
     numpy_before = joblib.hash(np.random.get_state())  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(99)
-        again = estimator().fit(rehearsal())
-    other = estimator(random_state=1).fit(rehearsal())
+        again = estimator().fit(held_out())
+    other = estimator(random_state=1).fit(held_out())
     expected = fitted().reductions(*nothing())[0]
     assert_array_equal(again.reductions(*nothing())[0], expected)
     assert np.abs(other.reductions(*nothing())[0] - expected).max() > 1e-6
@@ -150,7 +150,7 @@ def test_same_seed_same_values_and_torch_is_left_alone():
 
 
 def test_groups_are_one_feature():
-    grouped = rehearsal(groups=(("pair", (0, 3)),))
+    grouped = held_out(groups=(("pair", (0, 3)),))
     value = estimator().fit(grouped)
     found = value.reductions(*nothing(n_features=3))[0]
     assert found.shape == (1, 3)
@@ -161,8 +161,8 @@ def spied_targets(monkeypatch):
     """What is asked for, call by call."""
     asked = []
 
-    def spy(rehearsal, rows, mask, candidates=None):
-        found = value_targets(rehearsal, rows, mask, candidates)
+    def spy(held_out, rows, mask, candidates=None):
+        found = value_targets(held_out, rows, mask, candidates)
         asked.append((rows, mask, candidates, found))
         return found
 
@@ -172,7 +172,7 @@ def spied_targets(monkeypatch):
 
 def test_states_are_training_rows_with_random_masks(monkeypatch):
     asked = spied_targets(monkeypatch)
-    estimator(n_states=400, epochs=1).fit(rehearsal())
+    estimator(n_states=400, epochs=1).fit(held_out())
     ((rows, mask, candidates, found),) = asked
     assert candidates is None
     assert mask.shape == (400, 4)
@@ -187,7 +187,7 @@ def test_states_are_training_rows_with_random_masks(monkeypatch):
 
 def test_some_candidates_of_each_state_are_enough(monkeypatch):
     asked = spied_targets(monkeypatch)
-    value = estimator(n_candidates=2).fit(rehearsal())
+    value = estimator(n_candidates=2).fit(held_out())
     ((_, mask, candidates, found),) = asked
     assert_array_equal(candidates.sum(axis=1), 2)
     assert (candidates.sum(axis=0) > 90).all()  # each feature as often as the others
@@ -209,7 +209,7 @@ def test_missing_cells_and_categories():
         return np.column_stack([1 - positive, positive])
 
     predictor = ImputedPredictor(wrap(by_city, [0, 1])).fit(table, y)
-    around = Rehearsal(predictor.training_values_, y, predictor.schema_, [predictor], [None])
+    around = HeldOutStates(predictor.training_values_, y, predictor.schema_, [predictor], [None])
     value = estimator(epochs=10).fit(around)
     found = value.reductions(np.full((1, 2), np.nan), np.zeros((1, 2), dtype=bool))[0][0]
     assert np.isfinite(found).all()
@@ -217,7 +217,7 @@ def test_missing_cells_and_categories():
 
 
 def test_a_penalty_keeps_the_weights_small():
-    free, bound = (estimator(l1=l1, epochs=10).fit(rehearsal()) for l1 in (0.0, 30.0))
+    free, bound = (estimator(l1=l1, epochs=10).fit(held_out()) for l1 in (0.0, 30.0))
     size = [sum(np.abs(weight).mean() for weight in value.layers_.weights) for value in (free, bound)]
     assert size[1] < 0.7 * size[0]
 
@@ -245,5 +245,5 @@ def test_it_serves_without_torch(tmp_path):
 
 def test_without_torch_it_says_what_to_use(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(AskwiseError, match=r'value="network".*askwise\[torch\].*value="neighbours".*policy="greedy"'):
-        estimator().fit(rehearsal())
+    with pytest.raises(AskwiseError, match=r'value="network".*askwise\[torch\].*value="neighbors".*policy="greedy"'):
+        estimator().fit(held_out())

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, purchases, run_episodes
 from askwise.acquire.evaluation import default_budgets, measures, state_within
-from askwise.acquire.policies import Policy, Remembering
+from askwise.acquire.policies import CachedPolicy, Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
 from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
-from askwise.predict.explanation import Explanation
+from askwise.predict.rules.explanation import Explanation
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
 from askwise.schema import Schema, as_array
@@ -232,13 +232,13 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self, truth: np.ndarray, budgets: np.ndarray, policy: Policy, progress: bool | str
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As `final_states`, an episode for each budget: nothing is predicted before the money is spent."""
-        remembering = Remembering(policy)
+        cached = CachedPolicy(policy)
         ends = []
         for budget in track(budgets, "budgets", len(budgets), progress):
-            remembering.start()
+            cached.start()
             state = self._nothing_known(truth, budget)
             spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
-            for features, paid in purchases(state, truth, remembering, self.predictor_):
+            for features, paid in purchases(state, truth, cached, self.predictor_):
                 spent += paid
                 bought += features >= 0
             ends.append((self.predictor_.predict_proba(state.values, state.column_mask), spent, bought))

@@ -1,4 +1,4 @@
-r"""Feature acquisition as reinforcement learning: a duelling Q-network (Section 3.2 and Appendix G), in one file.
+r"""Feature acquisition as reinforcement learning: a dueling Q-network (Section 3.2 and Appendix G), in one file.
 
 State: the observed cells and their mask. Action: a feature that can be bought. Reward: the gain per cost of the value
 really observed. Deviations from the paper, numbered:
@@ -9,7 +9,7 @@ really observed. Deviations from the paper, numbered:
 2. The reward is a *reduction*, u(S) - u(S + i) + lambda (e(S) - e(S + i)), so that more is better.
 3. The maximum over next actions runs over the features that can still be bought, and is taken by the online network and
    valued by the target network (double Q-learning).
-4. Training rows do not help to predict themselves (`Rehearsal`).
+4. Training rows do not help to predict themselves (`HeldOutStates`).
 5. ``reward="area"`` pays for the reduction reached so far at every step, which rewards an early gain; with the paper's
    reward and a discount near 1 the order of purchases hardly matters to the return.
 """
@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy, Problem
+from askwise.acquire.policies import Policy, PolicyContext
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, Ring, duelling, folded, import_torch, seeded
+from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
 from askwise.progress import track
 from askwise.schema import Schema
-from askwise.value import Rehearsal, per_cost
+from askwise.value import HeldOutStates, per_cost
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class DQN(Policy):
         self.buffer_size = buffer_size
         self.reward = reward
 
-    def fit(self, problem: Problem) -> DQN:
+    def fit(self, context: PolicyContext) -> DQN:
         import_torch('policy="rl"', 'policy="greedy"')
         fitted = DQN(**self._options())
-        fitted.schema_ = problem.schema
-        fitted.coder_ = CellCoder(problem.values, problem.schema)
-        rng = np.random.default_rng(problem.random_state)
-        with seeded(problem.random_state):
-            fitted.layers_, fitted.returns_ = _train(fitted, problem, PRESETS[self.preset], rng)
+        fitted.schema_ = context.schema
+        fitted.coder_ = CellCoder(context.values, context.schema)
+        rng = np.random.default_rng(context.random_state)
+        with seeded(context.random_state):
+            fitted.layers_, fitted.returns_ = _train(fitted, context, PRESETS[self.preset], rng)
         return fitted
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -119,29 +119,29 @@ def state_inputs(coder: CellCoder, schema: Schema, values: np.ndarray, mask: np.
     return coder(values, schema.expand(mask) & ~np.isnan(values))
 
 
-def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Generator) -> tuple[Layers, np.ndarray]:
+def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.Generator) -> tuple[Layers, np.ndarray]:
     import torch
 
     gamma = schedule.gamma if dqn.gamma is None else dqn.gamma
-    rehearsal = problem.rehearsal()
-    n_features = len(problem.schema.features)
-    width = state_inputs(dqn.coder_, problem.schema, problem.values[:1], np.zeros((1, n_features), bool)).shape[1]
-    online, target = (duelling([width, dqn.hidden, dqn.hidden], n_features) for _ in range(2))
+    held_out = context.held_out()
+    n_features = len(context.schema.features)
+    width = state_inputs(dqn.coder_, context.schema, context.values[:1], np.zeros((1, n_features), bool)).shape[1]
+    online, target = (dueling([width, dqn.hidden, dqn.hidden], n_features) for _ in range(2))
     target.load_state_dict(online.state_dict())
-    optimiser = torch.optim.Adam(online.parameters(), lr=schedule.learning_rate, fused=True)
-    buffer = Ring(dqn.buffer_size)
+    optimizer = torch.optim.Adam(online.parameters(), lr=schedule.learning_rate, fused=True)
+    buffer = ReplayBuffer(dqn.buffer_size)
     returns: list[float] = []
     n_updates = n_rounds = 0
     waves = -(-dqn.n_episodes // schedule.rows_at_once)
-    for wave in track(range(waves), "learning to ask", waves, problem.progress):
+    for wave in track(range(waves), "learning to ask", waves, context.progress):
         n = min(schedule.rows_at_once, dqn.n_episodes - wave * schedule.rows_at_once)
-        episode = _Episode(problem, rehearsal, rng.integers(len(problem.values), size=n), dqn)
+        episode = _Episode(context, held_out, rng.integers(len(context.values), size=n), dqn)
         while episode.buyable.any():
             n_rounds += 1
             exploration = max(0.01, 1.0 - n_rounds / (0.7 * waves * n_features))
             buffer.add(*episode.step(online, exploration, rng))
             for _ in range(schedule.updates_per_round):
-                _update(online, target, optimiser, buffer.draw(schedule.batch_size, rng), gamma)
+                _update(online, target, optimizer, buffer.draw(schedule.batch_size, rng), gamma)
                 n_updates += 1
                 if n_updates % schedule.target_every == 0:
                     target.load_state_dict(online.state_dict())
@@ -152,19 +152,19 @@ def _train(dqn: DQN, problem: Problem, schedule: Schedule, rng: np.random.Genera
 class _Episode:
     """Training rows being bought at once, in the acquisition loop that serves users too."""
 
-    def __init__(self, problem: Problem, rehearsal: Rehearsal, rows: np.ndarray, dqn: DQN) -> None:
-        self.problem, self.rehearsal, self.rows, self.dqn = problem, rehearsal, rows, dqn
-        n, n_features = len(rows), len(problem.schema.features)
+    def __init__(self, context: PolicyContext, held_out: HeldOutStates, rows: np.ndarray, dqn: DQN) -> None:
+        self.context, self.held_out, self.rows, self.dqn = context, held_out, rows, dqn
+        n, n_features = len(rows), len(context.schema.features)
         self.state = Acquisition(
-            problem.schema,
-            problem.prices,
-            values=np.full((n, problem.values.shape[1]), np.nan),
+            context.schema,
+            context.prices,
+            values=np.full((n, context.values.shape[1]), np.nan),
             mask=np.zeros((n, n_features), dtype=bool),
-            available=rehearsal.available[rows],
+            available=held_out.available[rows],
             left=np.full(n, np.inf),
         )
-        self.badness = self.start = self._badness()
-        self.buyable = self.state.buyable(problem.predictor)
+        self.objective = self.start = self._objective()
+        self.buyable = self.state.buyable(context.predictor)
         self.inputs = self._inputs()
         self.returns = np.zeros(n)
 
@@ -179,26 +179,26 @@ class _Episode:
         ranked = np.where(self.buyable, np.where(exploring, noise, values), -np.inf)
         acting = self.buyable.any(axis=1)
         action = np.where(acting, ranked.argmax(axis=1), -1)
-        before, inputs = self.badness, self.inputs
-        paid = self.state.receive(action, self.problem.values[self.rows])
-        self.badness = self._badness()
-        gain = (self.start if self.dqn.reward == "area" else before) - self.badness
+        before, inputs = self.objective, self.inputs
+        paid = self.state.receive(action, self.context.values[self.rows])
+        self.objective = self._objective()
+        gain = (self.start if self.dqn.reward == "area" else before) - self.objective
         reward = per_cost(gain, paid)
         self.returns += np.where(acting, reward, 0.0)
-        self.buyable = self.state.buyable(self.problem.predictor)
+        self.buyable = self.state.buyable(self.context.predictor)
         self.inputs = self._inputs()
         return tuple(part[acting] for part in (inputs, action, reward, self.inputs, self.buyable))
 
-    def _badness(self) -> np.ndarray:
+    def _objective(self) -> np.ndarray:
         """u + lambda e of what is known, (n,)."""
-        discrepancy, epistemic = self.rehearsal.state(self.rows, self.state.mask, risk=self.problem.risk_weight != 0)
-        return np.asarray(discrepancy + self.problem.risk_weight * epistemic)
+        discrepancy, epistemic = self.held_out.state(self.rows, self.state.mask, risk=self.context.risk_weight != 0)
+        return np.asarray(discrepancy + self.context.risk_weight * epistemic)
 
     def _inputs(self) -> np.ndarray:
-        return state_inputs(self.dqn.coder_, self.problem.schema, self.state.values, self.state.mask)
+        return state_inputs(self.dqn.coder_, self.context.schema, self.state.values, self.state.mask)
 
 
-def _update(online: Any, target: Any, optimiser: Any, batch: list[Any], gamma: float) -> None:
+def _update(online: Any, target: Any, optimizer: Any, batch: list[Any], gamma: float) -> None:
     """One gradient step on the squared Bellman error of Eq. 10, the maximum taken over buyable features."""
     import torch
 
@@ -208,6 +208,6 @@ def _update(online: Any, target: Any, optimiser: Any, batch: list[Any], gamma: f
         value = target(later).gather(1, best).squeeze(1) * buyable.any(dim=1)
     predicted = online(inputs).gather(1, action[:, None]).squeeze(1)
     loss: Any = torch.nn.functional.smooth_l1_loss(predicted, reward + gamma * value)
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss.backward()
-    optimiser.step()
+    optimizer.step()

@@ -17,7 +17,7 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices
 from askwise.randomness import generator, seed_from
 from askwise.schema import Schema
-from askwise.value import NeighbourValue, Rehearsal, ValueEstimator, per_cost
+from askwise.value import HeldOutStates, NeighborValue, ValueEstimator, per_cost
 
 
 class Value(Protocol):
@@ -27,7 +27,7 @@ class Value(Protocol):
 
 
 @dataclass(frozen=True)
-class Problem:
+class PolicyContext:
     """What a policy may learn from: the training rows, the prices, and all that is fitted around the wrapped model."""
 
     values: np.ndarray  # (N, D) encoded
@@ -37,7 +37,7 @@ class Problem:
     predictor: SubsetPredictor
     epistemic: EpistemicEstimator | None
     risk_weight: float
-    rehearsal: Callable[[], Rehearsal]
+    held_out: Callable[[], HeldOutStates]
     random_state: int
     progress: bool | str
 
@@ -53,7 +53,7 @@ class Policy:
     reads_budget = False
     by_position = False
 
-    def fit(self, problem: Problem) -> Policy:
+    def fit(self, context: PolicyContext) -> Policy:
         """The policy ready to score; one that was made with all it needs, prices included, is ready as it is."""
         return self
 
@@ -65,7 +65,7 @@ class Policy:
         raise NotImplementedError
 
 
-class Remembering(Policy):
+class CachedPolicy(Policy):
     """Another policy, for the same rows under one budget after the other: a state that the last episode met at the same
     step is not scored again, and until the money runs out they meet the same ones.
     """
@@ -102,31 +102,31 @@ class Greedy(Policy):
     Parameters
     ----------
     value
-        ``"neighbours"`` (training-free), ``"network"`` (the paper's estimator; needs torch), a
+        ``"neighbors"`` (training-free), ``"network"`` (the paper's estimator; needs torch), a
         `ValueEstimator` with options of your own, or any `Value`.
     prices, risk_weight
         Prices and :math:`\lambda`; where they are None, `fit` takes the selector's.
     """
 
     def __init__(
-        self, value: str | Value = "neighbours", prices: Prices | None = None, risk_weight: float | None = None
+        self, value: str | Value = "neighbors", prices: Prices | None = None, risk_weight: float | None = None
     ) -> None:
-        if isinstance(value, str) and value not in ("neighbours", "network"):
-            raise InvalidInput(f'Greedy: value must be "neighbours", "network" or a Value; got {value!r}.')
+        if isinstance(value, str) and value not in ("neighbors", "network"):
+            raise InvalidInput(f'Greedy: value must be "neighbors", "network" or a Value; got {value!r}.')
         self.value = value
         self.prices = prices
         self.risk_weight = risk_weight
 
-    def fit(self, problem: Problem) -> Greedy:
+    def fit(self, context: PolicyContext) -> Greedy:
         value: str | Value = self.value
         if value == "network":
-            value = ValueEstimator(random_state=problem.random_state, progress=problem.progress)
+            value = ValueEstimator(random_state=context.random_state, progress=context.progress)
         if hasattr(value, "fit") and not hasattr(value, "layers_"):
-            value = copy.copy(value).fit(problem.rehearsal())
-        elif value == "neighbours":
-            value = NeighbourValue(_completing(problem), problem.schema, problem.epistemic, problem.random_state)
-        weight = problem.risk_weight if self.risk_weight is None else self.risk_weight
-        return Greedy(value, self.prices or problem.prices, weight)
+            value = copy.copy(value).fit(context.held_out())
+        elif value == "neighbors":
+            value = NeighborValue(_completing(context), context.schema, context.epistemic, context.random_state)
+        weight = context.risk_weight if self.risk_weight is None else self.risk_weight
+        return Greedy(value, self.prices or context.prices, weight)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         assert self.prices is not None
@@ -148,11 +148,11 @@ class Static(Policy):
         self.relevance = relevance
         self.prices = prices
 
-    def fit(self, problem: Problem) -> Static:
+    def fit(self, context: PolicyContext) -> Static:
         relevance = self.relevance
         if relevance is None:
-            relevance = mutual_information_ranking(problem.values, problem.y, problem.schema, problem.random_state)
-        return Static(relevance, self.prices or problem.prices)
+            relevance = mutual_information_ranking(context.values, context.y, context.schema, context.random_state)
+        return Static(relevance, self.prices or context.prices)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         assert self.relevance is not None
@@ -168,8 +168,8 @@ class Random(Policy):
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
 
-    def fit(self, problem: Problem) -> Random:
-        return Random(problem.random_state if self.seed is None else self.seed)
+    def fit(self, context: PolicyContext) -> Random:
+        return Random(context.random_state if self.seed is None else self.seed)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         return np.where(mask, -np.inf, np.random.default_rng(self.seed).random(mask.shape))
@@ -187,13 +187,13 @@ def mutual_information_ranking(
             relevance[j] = mutual_info_classif(
                 values[there, j, None], y[there], discrete_features=bool(is_category), random_state=seed_from(rng)
             )[0]
-    return np.array([relevance[members].max() for members in schema.members])
+    return np.array([relevance[members].max() for members in schema.feature_columns])
 
 
-def _completing(problem: Problem) -> ConditionalPredictor:
+def _completing(context: PolicyContext) -> ConditionalPredictor:
     """The predictor itself where it completes rows, else one that does around the same model."""
-    if isinstance(problem.predictor, ConditionalPredictor):
-        return problem.predictor
-    predictor = ConditionalPredictor(problem.predictor.estimator_, random_state=problem.random_state)
-    rows, labels = problem.schema.decode(problem.values), problem.predictor.classes_[problem.y]
-    return predictor.fit(rows, labels, schema=problem.predictor.schema_)
+    if isinstance(context.predictor, ConditionalPredictor):
+        return context.predictor
+    predictor = ConditionalPredictor(context.predictor.estimator_, random_state=context.random_state)
+    rows, labels = context.schema.decode(context.values), context.predictor.classes_[context.y]
+    return predictor.fit(rows, labels, schema=context.predictor.schema_)

@@ -15,7 +15,7 @@ from askwise.acquire.policies import Policy
 from askwise.epistemic import EpistemicEstimator, assess
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.explanation import Explanation
+from askwise.predict.rules.explanation import Explanation
 from askwise.prices import AFFORDABLE_WITHIN, Prices, check_budget
 from askwise.schema import Schema
 
@@ -68,7 +68,7 @@ class Session:
         for name, value in (known or {}).items():
             i = self._unknown_feature(name)
             self._state.mask[0, i] = True
-            self._state.values[0, schema.members[i]] = schema.encode_feature(i, value)
+            self._state.values[0, schema.feature_columns[i]] = schema.encode_feature(i, value)
         self._record("start", None, None, 0.0)
 
     @property
@@ -114,7 +114,7 @@ class Session:
                 "without paying is given to start(known=...)."
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
-        cells[0, self._schema.members[i]] = self._schema.encode_feature(i, value)
+        cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
         with self._all_or_nothing():
             paid = self._state.receive(np.array([i]), cells)
             self._record("answer", feature, self._schema.show_feature(i, self._state.values[0]), float(paid[0]))

@@ -1,15 +1,15 @@
 """The rivals: methods of others, each a predictor and a policy of its own, run through the same loop."""
 
 from askwise.baselines.aaco import AACO
-from askwise.baselines.base import Rival
+from askwise.baselines.base import Baseline
 from askwise.baselines.best_subset import StaticBest
 from askwise.baselines.cwcf import CWCF
 from askwise.baselines.dime import DIME
 from askwise.baselines.eddi import EDDI
 from askwise.baselines.gdfs import GDFS
 from askwise.baselines.invase import INVASE
-from askwise.baselines.lines import ExactOracle, FullInformation, RandomOrder
 from askwise.baselines.opportunistic import Opportunistic
+from askwise.baselines.reference import ExactOracle, FullInformation, RandomOrder
 from askwise.baselines.static import StaticCMI
 from askwise.baselines.tabnet import TabNet
 from askwise.baselines.vip import VIP
@@ -22,11 +22,11 @@ __all__ = [
     "GDFS",
     "INVASE",
     "VIP",
+    "Baseline",
     "ExactOracle",
     "FullInformation",
     "Opportunistic",
     "RandomOrder",
-    "Rival",
     "StaticBest",
     "StaticCMI",
     "TabNet",

@@ -11,18 +11,18 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival
-from askwise.baselines.limits import ADAM, Limits, Number, Whole
+from askwise.baselines.base import Baseline
+from askwise.baselines.parameters import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.masked import train_under_masks
-from askwise.predict.neighbours import Neighbours
+from askwise.predict.neighbors import Neighbors
 from askwise.prices import Prices
 from askwise.randomness import seed_from
 from askwise.schema import Schema
-from askwise.subsets import distinct, sample
+from askwise.subsets import sample, unique_masks
 
 ADAPTATIONS = ("conditional", "mean")
 SMALLEST = 1e-6
@@ -32,7 +32,7 @@ Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Pool rows (n,) and subsets of the features (R, M) -> loss of each row on each subset, (n, R)."""
 
 
-class AACO(Rival):
+class AACO(Baseline):
     r"""The approximate acquisition-conditioned oracle: no policy is trained, similar training rows are looked up.
 
     Valancius, Lennon, Oliva (2024), "Acquisition conditioned oracle for nongreedy active feature acquisition". With
@@ -61,13 +61,13 @@ class AACO(Rival):
     width, epochs, learning_rate, batch_size, weight_decay
         The network of ``estimator=None``: one hidden ReLU layer, trained by Adam under new masks in each epoch.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
 
     Notes
     -----
     Deviations: 1. Acquisition goes on until the budget ends: to stop (v empty) is not among the choices. Where no
     feature of v* can be had, that of the best other set follows. 2. While nothing is known all training rows are
-    neighbours; the original fixes the first feature by hand. 3. The random sets are drawn once and joined with o, so
+    neighbors; the original fixes the first feature by hand. 3. The random sets are drawn once and joined with o, so
     that a case's choice does not depend on when it is asked; the single features are always among them. 4. Rows
     are compared by normal scores, categories by equality. 5. Prices count relative to their mean, so that
     `acquisition_cost` means the same in any currency.
@@ -120,9 +120,9 @@ class AACO(Rival):
         pool = values[rows]
         prepare = self._network if self.estimator is None else self._frozen
         predictor, losses = prepare(values, y, rows, rng)
-        neighbours = Neighbours(pool, self.schema_.is_category, self.n_neighbors, bandwidth=1.0)
+        neighbors = Neighbors(pool, self.schema_.is_category, self.n_neighbors, bandwidth=1.0)
         sets = sample(self.n_subsets, len(self.features_), rng)
-        return predictor, Oracle(self.schema_, self.prices_, neighbours, losses, sets, self.acquisition_cost)
+        return predictor, Oracle(self.schema_, self.prices_, neighbors, losses, sets, self.acquisition_cost)
 
     def _network(
         self, values: np.ndarray, y: np.ndarray, rows: np.ndarray, rng: np.random.Generator
@@ -151,22 +151,22 @@ class Oracle(Policy):
         self,
         schema: Schema,
         prices: Prices,
-        neighbours: Neighbours,
+        neighbors: Neighbors,
         losses: Losses,
         sets: np.ndarray,
         acquisition_cost: float,
     ) -> None:
         self.schema = schema
         self.prices = prices
-        self.neighbours = neighbours
+        self.neighbors = neighbors
         self.losses = losses
         self.sets = sets  # (R, M)
         self.weight = acquisition_cost / max(float(np.mean(prices.costs)), np.finfo(float).tiny)
 
     def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
         scores = np.full(mask.shape, -np.inf)
-        index = self.neighbours.find(X, ~np.isnan(X))[0]
-        subsets, which = distinct(mask)
+        index = self.neighbors.find(X, ~np.isnan(X))[0]
+        subsets, which = unique_masks(mask)
         for s, had in enumerate(subsets):
             if not had.all():
                 rows = np.flatnonzero(which == s)
@@ -174,12 +174,12 @@ class Oracle(Policy):
         return np.where(mask, -np.inf, scores)
 
     def _given(self, had: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """(n, M) for cases that all have the features `had`, with the neighbours `index` (n, k)."""
+        """(n, M) for cases that all have the features `had`, with the neighbors `index` (n, k)."""
         hidden = np.flatnonzero(~had)
         alone = had | (np.arange(len(had)) == hidden[:, None])  # (hidden, M)
         tried = np.vstack([alone, self._larger(had)])  # (R, M)
         loss = self._mean_losses(had, index, tried)  # (n, R)
-        paid = self.prices.of(tried) - self.prices.of(had[None])
+        paid = self.prices.total(tried) - self.prices.total(had[None])
         worth = np.exp(-loss - self.weight * paid)
         best_with = np.where(tried.T, worth[:, None, :], 0.0).max(axis=2)  # (n, M) the best set that a feature is in
         own = np.full(best_with.shape, -np.inf)
@@ -195,9 +195,9 @@ class Oracle(Policy):
         return joined[np.sort(first)]
 
     def _mean_losses(self, had: np.ndarray, index: np.ndarray, tried: np.ndarray) -> np.ndarray:
-        """(n, R) mean loss of the neighbours of each case on each set."""
+        """(n, R) mean loss of the neighbors of each case on each set."""
         if not had.any():
-            everyone = np.arange(len(self.neighbours.scores))
+            everyone = np.arange(len(self.neighbors.scores))
             return np.repeat(self.losses(everyone, tried).mean(axis=0)[None], len(index), axis=0)
         used, place = np.unique(index, return_inverse=True)
         return self.losses(used, tried)[place.reshape(index.shape)].mean(axis=1)

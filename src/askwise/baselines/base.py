@@ -9,7 +9,7 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Policy
-from askwise.baselines.limits import Limits, check_limits
+from askwise.baselines.parameters import Limits, check_limits
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.prices import Prices, as_prices
@@ -20,7 +20,7 @@ from askwise.value.gain import per_cost
 Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-class Rival(FeatureAcquirer):
+class Baseline(FeatureAcquirer):
     """A method of others for the same task; subclasses write `_train`.
 
     Takes raw tables and scales for itself. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
@@ -79,7 +79,7 @@ class Rival(FeatureAcquirer):
         return TrainedPredictor(answer, self.schema_, self.classes_)
 
 
-class FullRowRival(Rival):
+class FullRowRival(Baseline):
     """A rival that reads the full row: its policy is a `FullRowPolicy`."""
 
     sees_everything = True

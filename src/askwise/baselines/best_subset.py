@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival
-from askwise.baselines.limits import Limits, Whole
+from askwise.baselines.base import Baseline
+from askwise.baselines.parameters import Limits, Whole
 from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
@@ -28,7 +28,7 @@ LEVELS = np.arange(0.05, 0.55, 0.05)
 RANKING_BINS = 3
 
 
-class StaticBest(Rival):
+class StaticBest(Baseline):
     r"""The best fixed subset that the budget buys, chosen by held-out loss, with a strong classifier trained on it.
 
     .. math:: S_b = \arg\min_{S:\, c(S) \le b} \; \hat E_{x, y}\, l(f_S(x_S), y)
@@ -51,7 +51,7 @@ class StaticBest(Rival):
     max_models
         How many subsets keep their fitted classifier.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
     """
 
     limits: ClassVar[Limits] = {
@@ -174,7 +174,7 @@ class SubsetSearch:
 
     def winners(self, subsets: np.ndarray, losses: np.ndarray) -> list[np.ndarray]:
         """The best subset within each budget."""
-        price = self.prices.of(subsets)
+        price = self.prices.total(subsets)
         within = [price <= level + AFFORDABLE_WITHIN for level in self.levels()]
         return [subsets[np.where(fits, losses, np.inf).argmin()] for fits in within if fits.any()]
 
@@ -185,7 +185,7 @@ class SubsetSearch:
             had = self.free.copy()
             for i in order:
                 larger = had | (np.arange(len(had)) == i)
-                had = larger if self.prices.of(larger[None])[0] <= level + AFFORDABLE_WITHIN else had
+                had = larger if self.prices.total(larger[None])[0] <= level + AFFORDABLE_WITHIN else had
             bought.append(had)
         return bought
 
@@ -207,7 +207,7 @@ class SubsetSearch:
         had, promise = self.free.copy(), np.full(len(self.free), np.inf)
         while had.sum() - self.free.sum() < self.max_features:
             larger = had | np.eye(len(had), dtype=bool)
-            possible = ~had & (self.prices.of(larger) <= budget + AFFORDABLE_WITHIN)
+            possible = ~had & (self.prices.total(larger) <= budget + AFFORDABLE_WITHIN)
             if not possible.any():
                 break
             tried = np.argsort(np.where(possible, -promise, np.inf), kind="stable")[: possible.sum()]
@@ -273,7 +273,7 @@ class BestSubset(Policy):
     def plan(self, had: np.ndarray, left: float) -> np.ndarray:
         """(M,) the subset to have in the end."""
         joined = self.subsets | had
-        spent = self.prices.of(joined) - self.prices.of(had[None])
+        spent = self.prices.total(joined) - self.prices.total(had[None])
         affordable = spent <= left + AFFORDABLE_WITHIN
         rest = left - np.where(affordable, spent, 0.0)
         room = (~joined & (self.prices.now(joined) <= rest[:, None] + AFFORDABLE_WITHIN)).any(axis=1)

@@ -11,11 +11,11 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
-from askwise.baselines.base import Rival
-from askwise.baselines.limits import ADAM, RATE, SHARE, Limits, Number, Several, Whole
+from askwise.baselines.base import Baseline
 from askwise.baselines.masked_network import MaskedRows
+from askwise.baselines.parameters import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, Ring, duelling, folded, import_torch, seeded
+from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -26,7 +26,7 @@ SPARSER_MASKS = 3.0
 """In pretraining a feature is observed with probability u ** 3, u uniform: most masks have few features."""
 
 
-class CWCF(Rival):
+class CWCF(Baseline):
     r"""Classification with Costly Features by deep Q-learning (Janisch, Pevny and Lisy, AAAI 2019).
 
     An episode buys features and ends with a classify action, one per class. Buying feature f costs
@@ -34,7 +34,7 @@ class CWCF(Rival):
 
     .. math:: -E\bigl[\,1(\hat y \ne y) + \lambda \sum_{f \in S} c(f)\,\bigr]
 
-    A duelling Q-network is trained by double Q-learning with Retrace over whole episodes from a replay memory, against
+    A dueling Q-network is trained by double Q-learning with Retrace over whole episodes from a replay memory, against
     a slowly following target network; the classify actions are trained first, on random masks.
 
     Since the value of a classify action is the probability of being wrong, :math:`Q(x_S, y) = p(y \mid x_S) - 1`, the
@@ -71,7 +71,7 @@ class CWCF(Rival):
         First and last share of random purchases; falls linearly over the first half of the episodes. The target
         policy explores half as much at first and not at all in the end.
     costs, groups, random_state, progress
-        See `Rival`.
+        See `Baseline`.
 
     Attributes
     ----------
@@ -183,11 +183,11 @@ class _Learner:
         self.known = torch.nn.functional.one_hot(data.labels, n_classes).float() - 1.0  # Q of each classify action
         n_actions = n_classes + data.n_features
         widths = [data.width, *3 * [options.hidden]]
-        self.online, self.target = (duelling(widths, n_actions) for _ in range(2))
-        self.optimiser = torch.optim.Adam(
+        self.online, self.target = (dueling(widths, n_actions) for _ in range(2))
+        self.optimizer = torch.optim.Adam(
             self.online.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
         )
-        self.memory = Ring(options.memory)
+        self.memory = ReplayBuffer(options.memory)
 
     def train(self) -> Layers:
         """Classify actions first, then everything."""
@@ -298,10 +298,10 @@ class _Learner:
     def _descend(self, loss: Any) -> None:
         import torch
 
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.online.parameters(), LARGEST_GRADIENT)
-        self.optimiser.step()
+        self.optimizer.step()
 
     def _follow(self) -> None:
         import torch

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from askwise.baselines.limits import SHARE, Limits
 from askwise.baselines.masked_network import MaskedRows, train_with_patience
+from askwise.baselines.parameters import SHARE, Limits
 from askwise.baselines.two_networks import TwoNetworkRival, rollout
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
@@ -24,7 +24,7 @@ class DIME(TwoNetworkRival):
     .. math:: v_\phi(x_S)_i \approx E[l(f_\theta(x_S), y) - l(f_\theta(x_{S \cup i}), y)] = I(y; x_i \mid x_S)
 
     Gadgil, Covert, Lee (2024), "Estimating conditional mutual information for dynamic feature selection", Eqs. 2-3:
-    the predictor minimises its log loss on the states visited, the value network the squared error of the loss
+    the predictor minimizes its log loss on the states visited, the value network the squared error of the loss
     saved by the feature bought. No feature tells more than the entropy of the prediction, so
     :math:`v_i = H(f_\theta(x_S))\, \sigma(g_\phi(x_S)_i)`. The feature of the largest value per price is bought.
 
@@ -43,7 +43,7 @@ class DIME(TwoNetworkRival):
     holdout
         Share of the rows that decide when to stop and which weights to keep.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
 
     Notes
     -----
@@ -53,9 +53,9 @@ class DIME(TwoNetworkRival):
        be, and saves nothing.
     2. An episode is rolled out first; then the losses of all its states are one batch. The original makes the same sum
        step by step; dropout is drawn anew here.
-    3. Cells are scaled (the original only centres them), categories are one-hot, and the mask is given per column.
+    3. Cells are scaled (the original only centers them), categories are one-hot, and the mask is given per column.
     4. Exploration starts at one half (the authors' scripts: 0.05 or none), so that the values of features that are
-       seldom bought are learnt too.
+       seldom bought are learned too.
     5. Dropout is sliced from draws made once, and the least rate of Adam is 1e-5 (the original: 1e-6).
     """
 
@@ -96,11 +96,11 @@ class DIME(TwoNetworkRival):
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
         episodes = _Episodes(self, predictor, chooser, data)
 
-        def epoch(optimiser: Any) -> None:
+        def epoch(optimizer: Any) -> None:
             for batch in data.batches(rows, self.batch_size):
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 episodes.loss(batch).backward()
-                optimiser.step()
+                optimizer.step()
 
         def explore_less() -> None:
             episodes.exploration *= self.exploration_decay

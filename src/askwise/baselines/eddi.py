@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Answer, Rival, ScoredPolicy
-from askwise.baselines.limits import ADAM, WIDTHS, Limits, Number, Whole
+from askwise.baselines.base import Answer, Baseline, ScoredPolicy
+from askwise.baselines.parameters import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch
@@ -19,7 +19,7 @@ CODES_AT_ONCE = 20_000
 RECONSTRUCTED = ("all", "observed")
 
 
-class EDDI(Rival):
+class EDDI(Baseline):
     r"""Efficient dynamic discovery of high-value information (Ma et al., ICML 2019), their PNP variant.
 
     A partial variational autoencoder models rows and labels together: :math:`q(z \mid x_S)` from the set of observed
@@ -59,7 +59,7 @@ class EDDI(Rival):
     steps, batch_size, learning_rate
         Steps of Adam, and its settings.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
     """
 
     limits: ClassVar[Limits] = {

@@ -1,4 +1,4 @@
-"""GDFS: a greedy policy learnt through a continuous relaxation (Covert et al. 2023)."""
+"""GDFS: a greedy policy learned through a continuous relaxation (Covert et al. 2023)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class GDFS(TwoNetworkRival):
     holdout
         Share of the rows that decide when to stop and which weights to keep.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
 
     Notes
     -----
@@ -53,7 +53,7 @@ class GDFS(TwoNetworkRival):
        makes the same sum step by step; dropout is drawn anew here.
     3. The held-out loss uses the same draws in every epoch, each row several times where rows are few, and the final
        weights are those of the lowest loss under the choices of largest logit, which are those of later use.
-    4. Cells are scaled (the original only centres them), categories are one-hot, and the mask is given per column.
+    4. Cells are scaled (the original only centers them), categories are one-hot, and the mask is given per column.
     5. Prices are not in the original: the probability of a choice is divided by the price. A trained policy is so sure
        of its choice that only large differences of price change it.
     6. Dropout is sliced from draws made once, and the least rate of Adam in pretraining is 1e-5 (the original: 1e-6).
@@ -94,11 +94,11 @@ class GDFS(TwoNetworkRival):
         episodes = _Episodes(predictor, chooser, data, self._free(), self._n_steps())
         seed, judged_often = int(torch.randint(LARGEST_SEED, ())), data.repeated(judged, self._n_steps())
 
-        def epoch(optimiser: Any) -> None:
+        def epoch(optimizer: Any) -> None:
             for batch in data.batches(rows, self.batch_size):
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 episodes.relaxed_loss(batch, temperature).backward()
-                optimiser.step()
+                optimizer.step()
 
         def held_out_loss() -> float:
             best.offer(episodes.hard_loss(judged))

@@ -12,8 +12,8 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.baselines.limits import ADAM, WIDTHS, Flag, Limits, Number, Whole
-from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.baselines.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
+from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.subsets import sample
@@ -48,7 +48,7 @@ class INVASE(FullRowRival):
     steps, batch_size, learning_rate, weight_decay
         Steps of Adam, and its settings.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
     """
 
     limits: ClassVar[Limits] = {
@@ -114,7 +114,7 @@ class INVASE(FullRowRival):
             random = sample(n, n_features + 1, rng)[:, :-1]
             return full_rows, had, labels, torch.as_tensor(random, dtype=torch.float32)
 
-        minimise(
+        train(
             game.parameters(),
             draw,
             game.loss,

@@ -169,7 +169,7 @@ def train_with_patience(
     networks
         What is trained.
     epoch
-        Given the optimiser, makes the steps of one epoch.
+        Given the optimizer, makes the steps of one epoch.
     held_out_loss
         Loss of the networks as they are, without dropout.
     rounds, next_round
@@ -178,13 +178,13 @@ def train_with_patience(
     import torch
 
     weights = [weight for network in networks for weight in network.parameters()]
-    optimiser = torch.optim.Adam(weights, lr=learning_rate, fused=True)
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.2, patience=patience, min_lr=1e-5)
+    optimizer = torch.optim.Adam(weights, lr=learning_rate, fused=True)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.2, patience=patience, min_lr=1e-5)
     best, stale = Best(networks), 0
     for _ in track(range(epochs), description, epochs, progress):
         for network in networks:
             network.train()
-        epoch(optimiser)
+        epoch(optimizer)
         for network in networks:
             network.eval()
         with torch.no_grad():
@@ -198,7 +198,7 @@ def train_with_patience(
                 break
             if next_round is not None:
                 next_round()
-            for group in optimiser.param_groups:
+            for group in optimizer.param_groups:
                 group["lr"] = learning_rate
     best.restore()
 
@@ -221,13 +221,13 @@ def pretrain(
     """
     from torch.nn.functional import cross_entropy
 
-    def epoch(optimiser: Any) -> None:
+    def epoch(optimizer: Any) -> None:
         for batch in data.batches(rows, batch_size):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             seen = data.inputs(batch, data.random_masks(batch))
             loss: Any = cross_entropy(network(seen), data.labels[batch])
             loss.backward()
-            optimiser.step()
+            optimizer.step()
 
     judged = data.repeated(judged)
     judged_inputs = data.inputs(judged, data.random_masks(judged))  # the same in every epoch

@@ -11,11 +11,11 @@ from scipy.special import softmax
 
 from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.limits import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
+from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
+from askwise.baselines.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, Ring, import_torch, seeded
+from askwise.networks import CellCoder, Layers, ReplayBuffer, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 4096
 """Rows whose certainty is computed together: all dropout masks of all their units are held at once."""
 
 
-class Opportunistic(Rival):
+class Opportunistic(Baseline):
     r"""Opportunistic Learning (Kachuee et al., ICLR 2019): certainty by MC dropout, its change as reward.
 
     The certainty in each class is the mean softmax of a predictor P whose dropout stays on; a feature is rewarded by
@@ -59,7 +59,7 @@ class Opportunistic(Rival):
     memory, batch_size, learning_rate, target_rate
         Purchases remembered, purchases per update, of Adam, and the rate at which the target network follows.
     costs, groups, random_state, progress
-        See `Rival`.
+        See `Baseline`.
     """
 
     limits: ClassVar[Limits] = {
@@ -178,8 +178,8 @@ class _Stream:
         )
         self.target.load_state_dict(self.network.state_dict())
         self.free = torch.as_tensor(options.costs_ == 0)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=options.learning_rate, fused=True)
-        self.memory = Ring(options.memory)
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=options.learning_rate, fused=True)
+        self.memory = ReplayBuffer(options.memory)
 
     def learn(self) -> Any:
         """Play all episodes; returns the trained network."""
@@ -244,9 +244,9 @@ class _Stream:
         both = torch.cat([seen, seen_after])  # what is known before a purchase is a state to predict from too
         predicting = functional.cross_entropy(self.network.predict(both)[0], self.data.labels[rows].repeat(2))
         loss: Any = predicting + functional.mse_loss(estimate, goal)
-        self.optimiser.zero_grad()
+        self.optimizer.zero_grad()
         loss.backward()
-        self.optimiser.step()
+        self.optimizer.step()
         with torch.no_grad():
             for slow, fast in zip(self.target.parameters(), self.network.parameters(), strict=True):
                 slow.lerp_(fast, self.options.target_rate)

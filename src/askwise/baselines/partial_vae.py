@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.networks import CellCoder, Layers, minimise, seeded
+from askwise.networks import CellCoder, Layers, seeded, train
 from askwise.randomness import seed_from
 from askwise.schema import Schema
 from askwise.subsets import sample
@@ -133,7 +133,7 @@ def gaussian_divergence(p: tuple[np.ndarray, np.ndarray], q: tuple[np.ndarray, n
 def train_partial_vae(
     cells: Cells, values: np.ndarray, y: np.ndarray, rng: np.random.Generator, options: Any
 ) -> PartialVAE:
-    """Maximise the evidence bound on random subsets of the cells that each row has, the label among them."""
+    """Maximize the evidence bound on random subsets of the cells that each row has, the label among them."""
     import torch
 
     present = ~np.isnan(values)
@@ -147,7 +147,7 @@ def train_partial_vae(
 
     with seeded(seed_from(rng)):
         network = _network(cells, options)
-        minimise(
+        train(
             network.parameters(),
             draw,
             lambda x, seen, there: network(x, seen, there if options.reconstruct == "all" else seen),

@@ -15,8 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival
-from askwise.baselines.limits import Limits, Whole
+from askwise.baselines.base import Baseline
+from askwise.baselines.parameters import Limits, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
 from askwise.predict.base import SubsetPredictor
@@ -28,7 +28,7 @@ from askwise.schema import Schema
 CRITERIA = ("mi", "cmim", "jmi")
 
 
-class StaticCMI(Rival):
+class StaticCMI(Baseline):
     r"""Features ranked once by conditional mutual information with the label; a decision tree per subset.
 
     The static line of the paper (Section 4.1; the tree of its Appendix G: 5 rows to split, 2 per leaf). The ranking
@@ -54,7 +54,7 @@ class StaticCMI(Rival):
     max_models
         How many subsets keep their fitted classifier.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def with_seed(classifier: Any, rng: np.random.Generator) -> Any:
 def discretised(values: np.ndarray, y: np.ndarray, schema: Schema, n_bins: int) -> np.ndarray:
     """(N, M) a whole number per feature and row, -1 where the row lacks the feature."""
     levels = np.full((len(values), len(schema.features)), -1)
-    for i, members in enumerate(schema.members):
+    for i, members in enumerate(schema.feature_columns):
         there = np.flatnonzero(~np.isnan(values[:, members]).all(axis=1))
         cells = values[np.ix_(there, members)]
         if len(members) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.baselines.limits import ADAM, Flag, Limits, Number, Whole
+from askwise.baselines.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
 from askwise.predict.base import SubsetPredictor
@@ -49,7 +49,7 @@ class TabNet(FullRowRival):
     epochs, batch_size, learning_rate
         Training by Adam.
     costs, groups, random_state, progress
-        As in `Rival`.
+        As in `Baseline`.
     """
 
     limits: ClassVar[Limits] = {

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.limits import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
+from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, held_out_rows, pretrain, served
+from askwise.baselines.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.networks import CellCoder, import_torch, seeded
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -49,7 +49,7 @@ def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callab
     return torch.stack(masks), torch.stack(bought)
 
 
-class TwoNetworkRival(Rival):
+class TwoNetworkRival(Baseline):
     """A predictor pretrained under random masks, and a second network that chooses; subclasses train the two jointly.
 
     Subclasses store the parameters that are declared here, and write `_train_jointly` and `_worth`.

@@ -10,10 +10,10 @@ from scipy.special import softmax
 
 from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import Rival, ScoredPolicy
-from askwise.baselines.limits import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
+from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, served
-from askwise.networks import CellCoder, import_torch, minimise, seeded
+from askwise.baselines.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
+from askwise.networks import CellCoder, import_torch, seeded, train
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.subsets import sample
@@ -22,7 +22,7 @@ FEWEST_HISTORIES = 1024
 HIDDEN = -1e9
 
 
-class VIP(Rival):
+class VIP(Baseline):
     r"""Variational Information Pursuit (Chattopadhyay et al., ICLR 2023).
 
     A querier g and a classifier f are trained together so that the query that g adds to a history S lets f do best:
@@ -55,7 +55,7 @@ class VIP(Rival):
     learning_rate, weight_decay, batch_size
         Of Adam.
     costs, groups, random_state, progress
-        See `Rival`.
+        See `Baseline`.
     """
 
     limits: ClassVar[Limits] = {
@@ -142,7 +142,7 @@ class _Pursuit:
             rows = torch.arange(max(n, FEWEST_HISTORIES)) % n
             return rows, histories(rows, rng)
 
-        minimise(
+        train(
             [*self.querier.parameters(), *self.classifier.parameters()],
             draw,
             self._loss,

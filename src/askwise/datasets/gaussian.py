@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
 
-from askwise.datasets.synthetic import MadeDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
 
@@ -22,7 +22,7 @@ _DRAWS_FOR_ACCURACY = 200_000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class GaussianDataset(MadeDataset):
+class GaussianDataset(SyntheticDataset):
     """Rows of a mixture of Gaussians, one per class; see `make_gaussian`.
 
     Attributes
@@ -234,7 +234,7 @@ def _signal(
     """Class means (C, D) the wanted distance apart, and unit-variance covariances (C, D, D)."""
     means = rng.standard_normal((n_classes, n_informative))
     means -= means.mean(axis=0)
-    # Mean squared distance over pairs of classes = 2 / (C - 1) times the sum of squares around the centre.
+    # Mean squared distance over pairs of classes = 2 / (C - 1) times the sum of squares around the center.
     means *= separation / np.sqrt(2 / (n_classes - 1) * (means**2).sum())
     signs = rng.choice([-1.0, 1.0], size=(1 if shared else n_classes, n_informative))
     correlations = correlation * signs[:, :, None] * signs[:, None, :]

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import norm
 
-from askwise.datasets.synthetic import MadeDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
 
@@ -25,7 +25,7 @@ switch, and then for features of the block that it names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SwitchDataset(MadeDataset):
+class SwitchDataset(SyntheticDataset):
     """Blocks of features and a switch that says which block matters; see `make_switch`.
 
     Attributes
@@ -177,9 +177,9 @@ def draw_switch(
     votes = rng.choice([-1.0, 1.0], size=(n_samples, n_settings))
     setting = rng.integers(n_settings, size=n_samples)
     meaningless = rng.choice([-1.0, 1.0], size=(n_samples, n_noise))
-    centres = np.hstack([np.repeat(votes, block_size, axis=1), meaningless])
+    centers = np.hstack([np.repeat(votes, block_size, axis=1), meaningless])
     X = pd.DataFrame(
-        centres + noise * rng.standard_normal(centres.shape),
+        centers + noise * rng.standard_normal(centers.shape),
         columns=[f"{letter}_{i}" for letter in letters for i in range(block_size)]
         + [f"noise_{i}" for i in range(n_noise)],
     )

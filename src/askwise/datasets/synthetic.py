@@ -14,7 +14,7 @@ from askwise.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class MadeDataset(Dataset, ABC):
+class SyntheticDataset(Dataset, ABC):
     """A data set drawn from a distribution that it still holds.
 
     Attributes

@@ -28,7 +28,7 @@ def read_table(
 ) -> pd.DataFrame:
     """A delimited file as a table with the given `columns`: those in `text` are strings, the others floats.
 
-    A header line is recognised by having no number where numbers belong. Columns are taken by their name in
+    A header line is recognized by having no number where numbers belong. Columns are taken by their name in
     the header where it has all the names, in any order, and else by position.
     """
     cells = pd.read_csv(

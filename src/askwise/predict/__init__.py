@@ -6,7 +6,7 @@ from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
-from askwise.predict.rule_based import RulePredictor
+from askwise.predict.rules.predictor import RulePredictor
 from askwise.predict.wrapped import wrap
 
 __all__ = [

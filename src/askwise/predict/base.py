@@ -11,10 +11,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput
-from askwise.predict.explanation import Explanation
+from askwise.predict.rules.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.schema import Schema
-from askwise.subsets import hide
+from askwise.subsets import apply_mask
 
 
 class SubsetPredictor(BaseEstimator):
@@ -68,7 +68,7 @@ class SubsetPredictor(BaseEstimator):
         `leave_out` (n,) names the training row that a case is, so that its answer makes no use of that row.
         """
         check_is_fitted(self, "model_")
-        values, observed = hide(self.schema_.encode(X), mask)
+        values, observed = apply_mask(self.schema_.encode(X), mask)
         if not len(values):
             return np.empty((0, self.model_.n_outputs))
         return self._predict(values, observed) if leave_out is None else self._predict_new(values, observed, leave_out)
@@ -81,14 +81,14 @@ class SubsetPredictor(BaseEstimator):
     def predict_full(self, X: Any) -> np.ndarray:
         """The reference p(y | x): the wrapped model itself wherever it takes the row, else all that is available."""
         check_is_fitted(self, "model_")
-        values, observed = hide(self.schema_.encode(X))
+        values, observed = apply_mask(self.schema_.encode(X))
         taken = (observed | self.takes_missing_).all(axis=1)
         return self._by_rows(taken, values, observed, self._predict)
 
     def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
         """(n, D) columns that can still matter; here every one that is not observed."""
         check_is_fitted(self, "model_")
-        return ~hide(self.schema_.encode(X), mask)[1]
+        return ~apply_mask(self.schema_.encode(X), mask)[1]
 
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation] | None:
         """The rules behind the prediction of each row, at most `most` of each kind; None where there are no rules."""
@@ -110,7 +110,7 @@ class SubsetPredictor(BaseEstimator):
         other.model_ = model
         return other
 
-    def for_rehearsal(self) -> Self:
+    def for_training(self) -> Self:
         """A predictor for the many answers that training a policy takes; a cheaper one where there is one."""
         return self
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.neighbours import CELLS_AT_ONCE, Neighbours
+from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
 from askwise.randomness import generator
 
-REHEARSAL_NEIGHBOURS = 20
+TRAINING_NEIGHBORS = 20
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ConditionalPredictor(SubsetPredictor):
     n_neighbors
         Completions per row, which is also how many rows the wrapped model is asked about for each case.
     bandwidth
-        Width of the kernel that weights the neighbours, in standard deviations of a column.
+        Width of the kernel that weights the neighbors, in standard deviations of a column.
     max_rows
         Training rows kept for the search; a random sample of them when there are more.
     random_state
@@ -73,28 +73,28 @@ class ConditionalPredictor(SubsetPredictor):
                 "n_neighbors and max_rows must be at least 1 and bandwidth above 0; got "
                 f"{self.n_neighbors}, {self.max_rows}, {self.bandwidth}."
             )
-        # Shuffled, so that neighbours at equal distance are a fair sample even of a sorted table.
+        # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
         rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
         pool = values[rows]
         self.pool_position_ = np.full(len(values), -1)
         self.pool_position_[rows] = np.arange(len(rows))
-        self.neighbours_ = Neighbours(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
-        self.pool_ = np.where(self.takes_missing_, pool, self.neighbours_.filled(pool))
+        self.neighbors_ = Neighbors(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
+        self.pool_ = np.where(self.takes_missing_, pool, self.neighbors_.filled(pool))
 
-    def for_rehearsal(self) -> Self:
-        return self.with_neighbours(min(REHEARSAL_NEIGHBOURS, self.neighbours_.n_neighbors))
+    def for_training(self) -> Self:
+        return self.with_neighbors(min(TRAINING_NEIGHBORS, self.neighbors_.n_neighbors))
 
-    def with_neighbours(self, n_neighbors: int) -> Self:
+    def with_neighbors(self, n_neighbors: int) -> Self:
         """The same pool with another number of completions per row."""
         other = copy.copy(self)
-        other.neighbours_ = copy.copy(self.neighbours_)
-        other.neighbours_.n_neighbors = min(n_neighbors, len(self.pool_))
+        other.neighbors_ = copy.copy(self.neighbors_)
+        other.neighbors_.n_neighbors = min(n_neighbors, len(self.pool_))
         return other
 
     def completions(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> Completions:
         """The wrapped model's answers on the completions of encoded rows; `leave_out` as in `predict_proba`."""
         positions = None if leave_out is None else self.pool_position_[leave_out]
-        index, weights = self.neighbours_.find(values, mask, positions)
+        index, weights = self.neighbors_.find(values, mask, positions)
         n, k = index.shape
         proba = np.empty((n, k, self.model_.n_outputs))
         step = max(1, CELLS_AT_ONCE // (k * values.shape[1]))

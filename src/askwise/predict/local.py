@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.wrapped import BlackBox
-from askwise.subsets import distinct
+from askwise.subsets import unique_masks
 
 
 class LocalPredictor(SubsetPredictor):
@@ -50,7 +50,7 @@ class LocalPredictor(SubsetPredictor):
 
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         proba = np.empty((len(values), len(self.classes_)))
-        subsets, which = distinct(mask)
+        subsets, which = unique_masks(mask)
         for s, subset in enumerate(subsets):
             rows = np.flatnonzero(which == s)
             proba[rows] = self._answer(subset, values[rows])

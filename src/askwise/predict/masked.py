@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.reparametrized import train_adapter
@@ -132,7 +132,7 @@ def train_under_masks(
     network = nn.Sequential(
         nn.Linear(draw()[0].shape[1], options.width), nn.ReLU(), nn.Linear(options.width, n_classes)
     )
-    minimise(
+    train(
         network.parameters(),
         draw,
         lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from askwise.errors import InvalidInput
-from askwise.networks import import_torch, minimise, seeded
+from askwise.networks import import_torch, seeded, train
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -24,7 +24,7 @@ SMALLEST = 1e-12
 
 
 class ReparametrizedPredictor(SubsetPredictor):
-    r"""The wrapped model on mean-imputed rows, reparametrised by the mask.
+    r"""The wrapped model on mean-imputed rows, reparametrized by the mask.
 
     Trained on random masks to lower the expected log loss (Eq. 7), from exactly the imputed model on, and kept only
     for the subset sizes at which it lowers the loss on rows held out from that training.
@@ -130,7 +130,7 @@ def train_adapter(
     rng = generator(options.random_state)
     n_columns = values.shape[1]
     rows = rng.permutation(len(y))
-    train, held = train_test_split(rows, test_size=options.holdout, random_state=seed_from(rng))
+    trained, held = train_test_split(rows, test_size=options.holdout, random_state=seed_from(rng))
     present = ~np.isnan(values)
     repeated = np.repeat(held, max(1, 2000 // len(held)))
     held_mask = sample(len(repeated), n_columns + 1, rng)[:, :n_columns] & present[repeated]
@@ -138,8 +138,8 @@ def train_adapter(
     loss_before = _log_loss(before(values[repeated], held_mask), y[repeated])
 
     def draw() -> tuple[Any, ...]:
-        mask = sample(len(train), n_columns, rng) & present[train]
-        inputs = adapter.inputs(complete(values[train], mask))
+        mask = sample(len(trained), n_columns, rng) & present[trained]
+        inputs = adapter.inputs(complete(values[trained], mask))
         return torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(mask, dtype=torch.float32), labels
 
     def loss(inputs: Any, mask: Any, target: Any) -> Any:
@@ -155,10 +155,10 @@ def train_adapter(
             best.update(losses=losses, state=[parameter.detach().clone() for parameter in parameters])
 
     with seeded(seed_from(rng)):
-        labels, held_labels = torch.as_tensor(y[train]), torch.as_tensor(y[repeated])
+        labels, held_labels = torch.as_tensor(y[trained]), torch.as_tensor(y[repeated])
         parameters = adapter.build(n_columns, options.hidden)
         best: dict[str, Any] = {"losses": loss_before, "state": copy.deepcopy([p.detach() for p in parameters])}
-        minimise(
+        train(
             parameters,
             draw,
             loss,
@@ -178,7 +178,7 @@ def train_adapter(
 
 
 def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns: int) -> pd.DataFrame:
-    """Mean held-out loss by subset size; a size is kept where it and its neighbours together lose less after.
+    """Mean held-out loss by subset size; a size is kept where it and its neighbors together lose less after.
 
     A complete row is left to the unchanged model.
     """

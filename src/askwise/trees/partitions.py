@@ -28,11 +28,11 @@ def trapezium_membership(x: Any, trapezium: Any) -> np.ndarray:
     array([0., 1., 0.])
     """
     a, b, c, d = trapezium
-    return risen(x, a, b) - risen(x, c, d)
+    return ramp(x, a, b) - ramp(x, c, d)
 
 
-def risen(x: Any, start: float, end: float) -> np.ndarray:
-    """How far a straight slope from 0 at `start` to 1 at `end` has risen at `x`; a step has risen after its edge."""
+def ramp(x: Any, start: float, end: float) -> np.ndarray:
+    """How far a straight slope from 0 at `start` to 1 at `end` has ramp at `x`; a step has ramp after its edge."""
     x = np.asarray(x, dtype=float)
     if start == end:
         return np.where(np.isnan(x), np.nan, x > start)
@@ -60,7 +60,7 @@ class Partition:
 
     def slopes(self, x: Any) -> np.ndarray:
         """(n, T + 1) membership in "this term or a later one"; terms first..last have column first - column last+1."""
-        rises = [risen(x, a, b) for a, b in self.trapezia[:, :2]]
+        rises = [ramp(x, a, b) for a, b in self.trapezia[:, :2]]
         return np.stack([*rises, np.zeros(np.shape(x))], axis=-1)
 
     def memberships(self, x: Any) -> np.ndarray:

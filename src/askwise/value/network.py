@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from askwise.networks import CellCoder, Layers, import_torch, minimise, seeded
+from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.randomness import seed_from
 from askwise.subsets import sample
-from askwise.value.targets import Rehearsal, value_targets
+from askwise.value.targets import HeldOutStates, value_targets
 
 
 class ValueEstimator:
@@ -53,25 +53,25 @@ class ValueEstimator:
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, rehearsal: Rehearsal) -> Self:
+    def fit(self, held_out: HeldOutStates) -> Self:
         """Compute targets on random masks of the training rows and train both heads on them."""
         torch = import_torch(
-            'Greedy(value="network")', 'Greedy(value="neighbours"), which is what policy="greedy" takes'
+            'Greedy(value="network")', 'Greedy(value="neighbors"), which is what policy="greedy" takes'
         )
         rng = np.random.default_rng(self.random_state)
-        n_features = rehearsal.available.shape[1]
-        rows = rng.permutation(np.resize(np.arange(len(rehearsal.values)), self.n_states))
-        mask = sample(len(rows), n_features, rng) & rehearsal.available[rows]
+        n_features = held_out.available.shape[1]
+        rows = rng.permutation(np.resize(np.arange(len(held_out.values)), self.n_states))
+        mask = sample(len(rows), n_features, rng) & held_out.available[rows]
         asked = None
         if self.n_candidates is not None:
             asked = rng.random(mask.shape).argsort(axis=1).argsort(axis=1) < self.n_candidates
-        targets = np.stack(value_targets(rehearsal, rows, mask, asked), axis=1)  # (n, 2, M)
+        targets = np.stack(value_targets(held_out, rows, mask, asked), axis=1)  # (n, 2, M)
         there = ~np.isnan(targets)
         self.scale_ = np.array([np.nanstd(targets[:, head]) or 1.0 for head in (0, 1)])
-        self.schema_ = rehearsal.schema
-        self.coder_ = CellCoder(rehearsal.values, rehearsal.schema)
-        columns = rehearsal.schema.expand(mask) & ~np.isnan(rehearsal.values[rows])
-        inputs = self.coder_(rehearsal.values[rows], columns)
+        self.schema_ = held_out.schema
+        self.coder_ = CellCoder(held_out.values, held_out.schema)
+        columns = held_out.schema.expand(mask) & ~np.isnan(held_out.values[rows])
+        inputs = self.coder_(held_out.values[rows], columns)
         data = [inputs, np.nan_to_num(targets / self.scale_[:, None]), there]
         with seeded(seed_from(rng)):
             self.layers_ = self._train([torch.as_tensor(part, dtype=torch.float32) for part in data], n_features)
@@ -102,7 +102,7 @@ class ValueEstimator:
             penalty = sum(weight.abs().mean() for weight in parameters) if self.l1 else 0.0
             return error.sum() / there.sum().clamp(min=1) + self.l1 * penalty
 
-        minimise(
+        train(
             parameters,
             lambda: tuple(data),
             loss,

@@ -19,7 +19,7 @@ N_FOLDS = 3
 Fitted = tuple[SubsetPredictor, EpistemicEstimator | None]
 
 
-class Rehearsal:
+class HeldOutStates:
     """Training rows met as if they were new: what would be predicted for them, and how sure.
 
     Parameters
@@ -81,12 +81,12 @@ class Rehearsal:
         return [(self.predictors[k], self.epistemics[k], np.flatnonzero(own == k)) for k in np.unique(own)]
 
 
-def rehearse(
+def held_out_states(
     fitted: Fitted,
     schema: Schema,
     refit: Callable[[np.ndarray], Fitted] | None = None,
     random_state: int = 0,
-) -> Rehearsal:
+) -> HeldOutStates:
     """Training rows as if new: left out of their own completions, and of the model itself where it can be refitted.
 
     Parameters
@@ -101,9 +101,9 @@ def rehearse(
     values, y = fitted[0].training_values_, fitted[0].training_labels_
     fold = None if refit is None else _folds(values, y, random_state)
     parts = [fitted] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
-    predictors = [predictor.for_rehearsal() for predictor, _ in parts]
+    predictors = [predictor.for_training() for predictor, _ in parts]
     epistemics = [e and e.around(predictor) for (_, e), predictor in zip(parts, predictors, strict=True)]
-    return Rehearsal(values, y, schema, predictors, epistemics, fold)
+    return HeldOutStates(values, y, schema, predictors, epistemics, fold)
 
 
 def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray | None:
@@ -120,7 +120,7 @@ def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray |
 
 
 def value_targets(
-    rehearsal: Rehearsal, rows: np.ndarray, mask: np.ndarray, candidates: np.ndarray | None = None
+    held_out: HeldOutStates, rows: np.ndarray, mask: np.ndarray, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """u(S) - u(S + i) and e(S) - e(S + i) for every feature i that can be had, (n, M) each, NaN elsewhere.
 
@@ -133,15 +133,15 @@ def value_targets(
     candidates
         (n, M) bool, to ask about some features only.
     """
-    wanted = ~mask & rehearsal.available[rows]
+    wanted = ~mask & held_out.available[rows]
     if candidates is not None:
         wanted &= candidates
-    u_before, e_before = rehearsal.state(rows, mask)
+    u_before, e_before = held_out.state(rows, mask)
     discrepancy, epistemic = np.full(mask.shape, np.nan), np.full(mask.shape, np.nan)
     at, feature = np.nonzero(wanted)
     for start in range(0, len(at), PAIRS_AT_ONCE):
         r, i = at[start : start + PAIRS_AT_ONCE], feature[start : start + PAIRS_AT_ONCE]
-        u_after, e_after = rehearsal.state(rows[r], extended(mask[r], i))
+        u_after, e_after = held_out.state(rows[r], extended(mask[r], i))
         discrepancy[r, i] = u_before[r] - u_after
         epistemic[r, i] = e_before[r] - e_after
     return discrepancy, epistemic

@@ -1,0 +1,1 @@
+"""A grid of trials (data, method, prices, seed): planned, run, stored, resumed."""

@@ -1,0 +1,111 @@
+"""The methods that are compared, by name: ``policy-backbone`` for ours, the rivals by their own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from askwise import baselines
+from askwise.acquire import DQN, Greedy
+from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.bench.grid.tasks import Task
+from askwise.errors import InvalidInput, listed
+from askwise.predict import MaskTrainedPredictor
+from askwise.reference_models import make_model
+from askwise.selector import DynamicFeatureSelector
+
+
+def fit_method(name: str, task: Task) -> FeatureAcquirer:
+    """The method called `name`, fitted on the training rows of `task`."""
+    check_methods([name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's MLP stops after 200 iterations
+        return METHODS[name].fit(task)
+
+
+def check_methods(names: list[str]) -> None:
+    """Refuse names that there are not."""
+    for name in names:
+        if name not in METHODS:
+            raise InvalidInput(f"There is no method {name!r}. The methods are: {listed(METHODS, 40, str)}.")
+
+
+def _ours(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
+    """The paper's method around a model that is trained first and then left as it is."""
+    model = make_model(backbone, task.seed).fit(task.X_train, task.y_train)
+    selector = DynamicFeatureSelector(
+        model,
+        costs=task.costs,
+        groups=task.groups,
+        adaptation=adaptation() if callable(adaptation) else adaptation,
+        policy=policy() if callable(policy) else policy,
+        random_state=task.seed,
+        progress=False,
+    )
+    return selector.fit(task.X_train, task.y_train)
+
+
+def _rival(kind: Any, task: Task) -> FeatureAcquirer:
+    return kind(costs=task.costs, groups=task.groups, random_state=task.seed).fit(task.X_train, task.y_train)
+
+
+def _on_a_frozen_mlp(task: Task) -> FeatureAcquirer:
+    model = make_model("mlp", task.seed).fit(task.X_train, task.y_train)
+    rival = baselines.AACO(model, costs=task.costs, groups=task.groups, random_state=task.seed)
+    return rival.fit(task.X_train, task.y_train)
+
+
+GREEDY = partial(Greedy, "network")
+"""The paper's greedy policy, with its two-headed estimator."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is fitted on a task, and what it is."""
+
+    title: str
+    fit: Callable[[Task], FeatureAcquirer]
+    sees_everything: bool = False
+
+
+def _selector(title: str, backbone: str, adaptation: Any, policy: Any) -> Method:
+    return Method(title, partial(_ours, backbone, adaptation, policy))
+
+
+def _baseline(title: str, kind: Any) -> Method:
+    return Method(title, partial(_rival, kind), kind.sees_everything)
+
+
+MASKED = partial(MaskTrainedPredictor, None)
+MASKED_AND_REPARAMETRIZED = partial(MaskTrainedPredictor, None, reparametrized=True)
+METHODS: dict[str, Method] = {
+    "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", DQN),
+    "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", GREEDY),
+    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", DQN),
+    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", GREEDY),
+    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", DQN),
+    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", GREEDY),
+    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", DQN),
+    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", GREEDY),
+    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", GREEDY),
+    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, DQN),
+    "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, DQN),
+    "askwise": _selector("the defaults of this library, MLP", "mlp", "auto", "auto"),
+    "random-mlp": _selector("random order, MLP on mean-imputed rows", "mlp", "mean", "random"),
+    "static-cmi": _baseline("one ranking by conditional mutual information", baselines.StaticCMI),
+    "static-best": _baseline("the best fixed subset for each budget", baselines.StaticBest),
+    "tabnet": _baseline("attention, reads the whole row", baselines.TabNet),
+    "dime": _baseline("mutual information by a value network", baselines.DIME),
+    "gdfs": _baseline("greedy by a policy network", baselines.GDFS),
+    "vip": _baseline("variational information pursuit", baselines.VIP),
+    "cwcf": _baseline("classification with costly features, a Q-network", baselines.CWCF),
+    "invase": _baseline("selector and predictor, reads the whole row", baselines.INVASE),
+    "aaco": _baseline("subsets that helped similar rows, a network trained under masks", baselines.AACO),
+    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _on_a_frozen_mlp),
+    "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
+}

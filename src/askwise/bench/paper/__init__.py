@@ -1,0 +1,1 @@
+"""What the paper reports and claims, beside which ours is set."""

@@ -1,0 +1,1 @@
+"""The report of a run: tables, figures and verdicts, as HTML and Markdown."""

@@ -1,0 +1,273 @@
+"""The figures of the studies, drawn from rows; and the Bernoulli ensembles of Appendix A, which need none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from askwise.bench.report.figures import (
+    Panel,
+    Panels,
+    Picture,
+    accuracy_pictures,
+    add_legend,
+    finish_axes,
+    line_picture,
+    method_colors,
+    panel_grid,
+)
+from askwise.bench.report.study_tables import MEASURES, subset_errors
+from askwise.bench.report.tables import CELL, data_name, method_name, ordered_data
+from askwise.bench.studies.uncertainty import REJECTED
+from askwise.cli.demo_report import COLORS, svg
+from askwise.uncertainty import epistemic_divergence, kl_divergence, mutual_information
+
+N_MEMBERS = 2000
+MOST_POINTS = 150
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points by method (or by another key): (n, 2) each."""
+
+    title: str
+    points: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """Panels of points; `diagonal` draws the line of equal coordinates."""
+
+    clouds: Sequence[Cloud]
+    x: str
+    y: str
+    colors: Mapping[str, str]
+    diagonal: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a scatter: the metric up to its number, and what is written beside it."""
+
+    metric: str
+    title: str
+
+
+SCATTERS = (
+    (
+        "bias",
+        "Divergence from the model of the subset and from the model with everything",
+        "Appendix E",
+        "A point is a random subset of one seed; below the line the prediction is nearer to the model of the subset.",
+        Axis("bias/kl_full", "KL to the model with everything"),
+        Axis("bias/kl_ref", "KL to the model of the subset"),
+    ),
+    (
+        "risk-gap",
+        "Risk gap and ensemble variance",
+        "Appendix F",
+        "A point is a random subset of one seed.",
+        Axis("risk_gap/variance", "mean ensemble variance"),
+        Axis("risk_gap[error]/delta", "risk gap in test error"),
+    ),
+    (
+        "scatter",
+        "Aleatoric and epistemic uncertainty",
+        "Appendix F",
+        "A point is a test row at 30 % or 70 % of the price of everything, in nats.",
+        Axis("scatter/aleatoric", "aleatoric"),
+        Axis("scatter/epistemic", "epistemic"),
+    ),
+)
+
+
+def pictures(rows: pd.DataFrame) -> list[Picture]:
+    """Every figure that there are rows for."""
+    return [*accuracy_pictures(rows), *study_pictures(rows), bernoulli_picture()]
+
+
+def study_pictures(rows: pd.DataFrame) -> list[Picture]:
+    """What can be drawn from the other suites; several prices of one study are drawn together."""
+    colors = method_colors(rows)
+    drawn = rows[rows["method"].isin(colors)]
+    found = [_rejection(drawn, colors), *(_scatter(drawn, colors, *each) for each in SCATTERS)]
+    found += [_errors(drawn), _gaps(drawn)]
+    return [picture for picture in found if picture is not None]
+
+
+def _rejection(rows: pd.DataFrame, colors: Mapping[str, str]) -> Picture | None:
+    """Accuracy on the rows that are kept, at the highest budget, by measure of uncertainty."""
+    panels = []
+    for measure in [name for name in MEASURES if name != "random"]:
+        curve = {percent: _at_most_money(rows, f"selective[{measure}]/kept_accuracy_{percent}") for percent in REJECTED}
+        lines = pd.DataFrame(curve)
+        if len(lines):
+            panels.append(Panel(measure.replace("_", " "), lines.loc[[name for name in colors if name in lines.index]]))
+    if not panels:
+        return None
+    return line_picture(
+        "rejection",
+        "Accuracy when the most uncertain rows are rejected, by measure of uncertainty",
+        "Appendix E",
+        "At 50 % of the price of everything, mean over data and seeds. Rejecting at random would leave the accuracy as "
+        "it is. Rivals have no members, hence entropy and confidence only.",
+        Panels(panels, "rejected, %", "accuracy on the rest", colors, percent=True, one_scale=True),
+    )
+
+
+def _at_most_money(rows: pd.DataFrame, metric: str) -> pd.Series:
+    """A metric at the highest budget of each cell, by method: the mean over data."""
+    chosen = rows[rows["metric"] == metric]
+    last = chosen.loc[chosen.groupby(CELL)["budget"].idxmax()]
+    return last.groupby(["data", "method"])["value"].mean().groupby("method").mean()
+
+
+def points(rows: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """Pairs of numbered measurements: `x` and `y` are metrics up to the bracket with the number."""
+    named = []
+    for axis, prefix in (("x", x), ("y", y)):
+        number = rows["metric"].str.extract(rf"^{re.escape(prefix)}\[\w+=(\d+)\]$", expand=False)
+        chosen = rows[number.notna()].assign(number=number.dropna())
+        named.append(chosen.set_index([*CELL, "budget", "number"])["value"].rename(axis))
+    return pd.concat(named, axis=1, join="inner")
+
+
+def _scatter(
+    rows: pd.DataFrame, colors: Mapping[str, str], name: str, title: str, label: str, note: str, x: Axis, y: Axis
+) -> Picture | None:
+    """Points by data and method, of all seeds."""
+    found = points(rows, x.metric, y.metric)
+    clouds = []
+    for data in ordered_data(found.index.unique("data")):
+        part = found[found.index.get_level_values("data") == data]
+        by_method = {
+            method: _thinned(part[part.index.get_level_values("method") == method].to_numpy())
+            for method in colors
+            if method in part.index.unique("method")
+        }
+        clouds.append(Cloud(data_name(data), by_method))
+    content = Clouds(clouds, x.title, y.title, colors, diagonal=name == "bias")
+    note = f"{note} At most {MOST_POINTS} points of a method are drawn."
+    return Picture(name, title, label, note, svg(name, draw_points, content)) if clouds else None
+
+
+def _thinned(points: np.ndarray) -> np.ndarray:
+    """Points at even distances in their order, so that the page stays small."""
+    return points[:: -(-len(points) // MOST_POINTS)]
+
+
+def _errors(rows: pd.DataFrame) -> Picture | None:
+    """Test errors of the imputed and the adapted model on the same subsets."""
+    found = points(rows, "reparam/error_imputed", "reparam/error_adapted")
+    if found.empty:
+        return None
+    data = ordered_data(found.index.unique("data"))
+    by_data = {name: _thinned(found[found.index.get_level_values("data") == name].to_numpy()) for name in data}
+    content = Clouds(
+        [Cloud("", by_data)],
+        "error of the imputed model",
+        "error of the adapted model",
+        dict(zip(data, COLORS, strict=False)),
+        diagonal=True,
+    )
+    note = (
+        "A point is a random subset of one seed; below the line the adapted model is better. At most "
+        f"{MOST_POINTS} points of a table are drawn."
+    )
+    picture = svg("reparam", draw_points, content)
+    return Picture("reparam", "Error with and without reparametrization", "Appendix F", note, picture)
+
+
+def _gaps(rows: pd.DataFrame) -> Picture | None:
+    """How the risk gap is spread over the subsets, and what adapting is worth by how hard the subset is."""
+    errors = subset_errors(rows[rows["method"] == "rl-remlp"])
+    if errors.empty:
+        return None
+    gaps = {name: (errors[name] - errors["local"]).to_numpy() for name in ("imputed", "adapted")}
+    advantage = pd.DataFrame({"x": errors["local"], "y": errors["imputed"] - errors["adapted"]})
+    by_data = {data: _thinned(advantage.xs(data, level="data").to_numpy()) for data in errors.index.unique("data")}
+    note = (
+        "Left: the gap in test error to a model of the subset alone, over the random subsets of all seeds and data, "
+        "with its mean and median. Right: the error that adapting saves, by the error of the model of the subset; "
+        "above the line it helps."
+    )
+    drawing = svg("reparam-gaps", draw_gaps, (gaps, by_data))
+    return Picture("reparam-gaps", "Risk gap with and without reparametrization", "Appendix F", note, drawing)
+
+
+def draw_gaps(content: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]) -> Figure:
+    """Two distributions of gaps, and points by data."""
+    gaps, by_data = content
+    figure, (left, right) = panel_grid(2)
+    left.violinplot(list(gaps.values()), showmeans=True, showmedians=True)
+    left.set_xticks([1, 2], list(gaps))
+    left.axhline(0, color="#9aa1ab", linewidth=1, linestyle="--")
+    finish_axes(left, "Gaps", "", "risk gap in test error")
+    for (data, points), color in zip(by_data.items(), COLORS, strict=False):
+        x, y = points.T
+        right.scatter(x, y, s=9, alpha=0.55, linewidth=0, color=color, label=data_name(data))
+    right.axhline(0, color="#9aa1ab", linewidth=1, linestyle="--")
+    finish_axes(right, "Error saved by adapting", "error of the model of the subset", "")
+    add_legend(figure, [right])
+    return figure
+
+
+def draw_points(content: Clouds) -> Figure:
+    """Panels of points with one legend."""
+    figure, grid = panel_grid(len(content.clouds))
+    for axes, cloud in zip(grid, content.clouds, strict=True):
+        for key, points in cloud.points.items():
+            color = content.colors.get(key, "#5c6570")
+            x, y = points.T
+            axes.scatter(x, y, s=9, alpha=0.55, linewidth=0, color=color, label=data_name(method_name(key)), gid=key)
+        if content.diagonal:
+            axes.axline((0, 0), slope=1, color="#9aa1ab", linewidth=1, linestyle="--")
+        finish_axes(axes, cloud.title, content.x, content.y)
+    add_legend(figure, grid)
+    return figure
+
+
+def bernoulli_picture() -> Picture:
+    """Appendix A: e = EU + KL(mean || q) for members Bernoulli(theta) and a primary model Bernoulli(phi)."""
+    uniform = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
+    cases = {"theta uniform on [0, 1]": uniform, "theta 0 or 1, half each": np.array([0.0, 1.0])}
+    note = (
+        "e, how far the members stand from the primary model, is their disagreement with each other plus how far their "
+        "mean is from it. In nats."
+    )
+    return Picture(
+        "bernoulli", "Bernoulli ensembles", "Appendix A", note, svg("bernoulli", draw_bernoulli, decompositions(cases))
+    )
+
+
+def decompositions(cases: Mapping[str, np.ndarray]) -> list[Panel]:
+    """Both terms and their sum over phi, computed as the library computes them for its own predictions."""
+    phi = np.linspace(0.01, 0.99, 99)
+    primary = np.column_stack([1 - phi, phi])  # (n, 2)
+    panels = []
+    for title, theta in cases.items():
+        members = np.repeat(np.column_stack([1 - theta, theta])[:, None, :], len(phi), axis=1)  # (k, n, 2)
+        terms = {
+            "e": epistemic_divergence(members, primary),
+            "EU": mutual_information(members),
+            "KL(mean || q)": kl_divergence(members.mean(axis=0), primary),
+        }
+        panels.append(Panel(title, pd.DataFrame(terms, index=phi).T))
+    return panels
+
+
+def draw_bernoulli(panels: Sequence[Panel]) -> Figure:
+    """The three curves of each ensemble."""
+    figure, grid = panel_grid(len(panels))
+    for axes, panel in zip(grid, panels, strict=True):
+        for (name, values), color in zip(panel.lines.iterrows(), COLORS, strict=False):
+            axes.plot(values.index, values, color=color, linewidth=1.8, label=name)
+        finish_axes(axes, panel.title, "phi, of the primary model", "nats")
+        axes.set_ylim(0, 3)
+    add_legend(figure, grid)
+    return figure

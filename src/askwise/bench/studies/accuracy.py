@@ -1,0 +1,39 @@
+"""How good the predictions are under each budget, with the method's own choices and with random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.evaluation import measures
+from askwise.acquire.policies import Random
+from askwise.baselines import StaticBest
+from askwise.bench.grid.tasks import Task
+from askwise.bench.grid.trials import Measurement
+from askwise.metrics import calibration_surplus
+from askwise.predict.base import class_positions
+from askwise.uncertainty import entropy
+
+
+def by_budget(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
+    """Measures by budget, of the method and of its predictor under random orders (metrics that begin with random).
+
+    The best fixed subset is not tried under random orders. ``surplus_k`` is the k-th bin of the calibration error
+    before absolute values, to be pooled over seeds.
+    """
+    budgets = method.default_budgets()
+    y = class_positions(method.classes_, task.y_test)
+    yield Measurement("test_rows", len(y))
+    for budget, end in zip(budgets, method.final_states(task.X_test, budgets), strict=True):
+        yield from (Measurement(name, value, budget) for name, value in measures(y, *end).items())
+        yield Measurement("entropy", float(entropy(end[0]).mean()), budget)
+        surplus = calibration_surplus(y, end[0])
+        yield from (Measurement(f"surplus_{k}", surplus[k], budget) for k in np.flatnonzero(surplus))
+    if isinstance(method, StaticBest):
+        return  # it would train a forest for every random subset
+    at_random = method.final_states(task.X_test, budgets, Random(task.seed))
+    for budget, (proba, _, _) in zip(budgets, at_random, strict=True):
+        yield Measurement("random_accuracy", float((proba.argmax(axis=1) == y).mean()), budget)
+        yield Measurement("random_entropy", float(entropy(proba).mean()), budget)

@@ -1,0 +1,130 @@
+"""The commands `askwise bench` and `askwise report`; heavy imports stand inside them."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from askwise.cli.console import failures, make_console
+from askwise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from askwise.bench.grid.run import Progress
+
+
+class Profile(StrEnum):
+    """How much `askwise bench` runs."""
+
+    quick = "quick"
+    paper = "paper"
+
+
+def _list_bench(wanted: bool) -> None:
+    if not wanted:
+        return
+    from askwise.bench.grid.methods import METHODS
+    from askwise.bench.grid.suites import SUITES
+    from askwise.bench.grid.tasks import known_data
+
+    typer.echo("suites")
+    for name, suite in SUITES.items():
+        typer.echo(f"  {name:<14} {suite.title} ({suite.paper})")
+    typer.echo("methods")
+    for name, method in METHODS.items():
+        typer.echo(f"  {name:<14} {method.title}")
+    typer.echo(f"data\n  {', '.join(known_data())}")
+    raise typer.Exit
+
+
+Suites = Annotated[list[str], typer.Argument(metavar="SUITE...", help="Suites by name (see --list), or all.")]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Seeds 0 to N - 1, instead of the profile's number.")
+]
+Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
+Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Cells that run side by side.")]
+Profiles = Annotated[
+    Profile,
+    typer.Option(
+        help="quick: wine, one seed, at most 2,000 rows to train and 500 to test (all suites: about 10 minutes on two "
+        "cores); paper: five tables, five seeds, at most 10,000 and 2,000 rows (very many hours)."
+    ),
+]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
+Listing = Annotated[
+    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and stop.")
+]
+
+
+def bench(
+    suites: Suites,
+    seeds: Seeds = None,
+    methods: Methods = None,
+    data: Tables = None,
+    out: Out = Path("askwise-bench"),
+    jobs: Jobs = 1,
+    profile: Profiles = Profile.quick,
+    listing: Listing = False,
+) -> None:
+    """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
+
+    DIR has a tidy row per number in rows.csv, the times, and a file per cell.
+    What is finished is not run again, what failed is; more seeds, methods or
+    data can be added to the same folder. Then: askwise report DIR.
+    """
+    with failures(f"What is finished is kept in {out}; the same command goes on from there."):
+        from askwise.bench.grid.run import check_suites, left_out, run
+
+        console = make_console(stderr=True)
+        started = time.monotonic()
+        failed: list[Progress] = []
+        named = _names("--methods", methods), _names("--data", data)
+        steps = run(suites, out, profile=profile.value, seeds=seeds, methods=named[0], data=named[1], jobs=jobs)
+        for line in left_out(check_suites(suites), *named) if "all" not in suites else []:
+            console.print(line, soft_wrap=True)
+        for n_run, step in enumerate(steps, start=1):
+            failed += [step] if step.errors else []
+            console.print(_grid_line(step, n_run, time.monotonic() - started), soft_wrap=True)
+        typer.echo(out / "rows.csv")
+        if failed:
+            tracebacks = [traceback for step in failed for traceback in step.errors.values()]
+            for reason in dict.fromkeys(traceback.strip().splitlines()[-1] for traceback in tracebacks):
+                console.print(reason, soft_wrap=True)
+            said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
+            console.print(f"{said} Run again to try what failed again.", soft_wrap=True)
+            raise typer.Exit(1)
+
+
+def report(folder: Folder) -> None:
+    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
+    with failures():
+        from askwise.bench.report.report import write_page
+
+        for path in write_page(folder):
+            typer.echo(path)
+
+
+def _names(option: str, listed: str | None) -> list[str] | None:
+    """Names given with commas."""
+    if listed is None:
+        return None
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput(f"{option} names nothing; got {listed!r}. Give names with commas, or leave it out.")
+    return names
+
+
+def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
+    """One finished cell, and how long the others will take at this pace."""
+    cell = step.cell
+    left = (step.total - step.done) * seconds / n_run
+    said = f"{step.done}/{step.total}  {cell.data}, {cell.method}, {cell.prices} prices, seed {cell.seed}"
+    trouble = f": {', '.join(step.errors)} failed" if step.errors else ""
+    if step.done == step.total:
+        return f"{said}{trouble}"
+    return f"{said}{trouble}  ({f'{left / 60:.0f}' if left >= 60 else 'less than 1'} min left)"

@@ -1,0 +1,312 @@
+"""One self-contained HTML page: accuracy by budget, the order of acquisition, and the story of one case.
+
+Pictures are inline SVG; the page loads nothing. The same numbers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib as mpl
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+import askwise
+from askwise.acquire import Trajectory
+from askwise.cli.demo import Comparison, Story
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.files import write_whole
+
+COLORS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
+"""One for each class that is shown by name."""
+
+OTHER_COLOR = "#c9ced6"
+POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
+SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy")
+"""Columns of the table of numbers that are shown in percent."""
+
+MOST_FEATURES_DRAWN = 30
+MOST_STEPS_DRAWN = 30
+MOST_STEPS_IN_FIGURES = 15
+LONGEST_LABEL = 30
+_ID = re.compile(r'(\bid="|href="#|url\(#)')
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#9aa1ab",
+    "axes.labelcolor": "#3c434c",
+    "xtick.color": "#3c434c",
+    "ytick.color": "#3c434c",
+    "axes.titlesize": 10,
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page says; without a `comparison` it tells the story only. `about` lists (what, text)."""
+
+    title: str
+    about: list[tuple[str, str]]
+    story: Story
+    comparison: Comparison | None = None
+
+
+def write_report(path: str | os.PathLike[str], report: Report) -> Path:
+    """Write the page to `path`, at once or not at all."""
+    target = check_report_path(path)
+    page = render(report)
+    try:
+        write_whole(target, page)
+    except OSError as error:
+        raise AskwiseError(f"The report cannot be written to {target}: {error}. Choose another place.") from None
+    return target
+
+
+def check_report_path(path: str | os.PathLike[str]) -> Path:
+    """`path` as a place where a file can be written; worth asking before the work is done."""
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InvalidInput(f"The report must be an ordinary file; {target} is something else. Choose another name.")
+    if target.is_dir():
+        raise InvalidInput(f"The report must be a file; {target} is a folder. Add a file name, such as report.html.")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"The report cannot be written to {target}: there is no folder {target.parent}. Make it.")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInput(
+            f"The report cannot be written to {target}: the folder may not be written to. Choose another."
+        )
+    return target
+
+
+def render(report: Report) -> str:
+    """The page as text."""
+    story, comparison = report.story, report.comparison
+    pictures = {"story": svg("story", draw_story, story)}
+    if comparison is not None:
+        pictures["curves"] = svg("curves", draw_curves, comparison)
+        pictures["order"] = svg("order", draw_order, comparison.trajectory)
+    shown, colors = class_colors(story.trace)
+    return template("report.html").render(
+        report=report,
+        pictures=pictures,
+        steps=_steps(story.trace, shown),
+        colors=colors,
+        rows=[] if comparison is None else comparison.curves.to_dict("records"),
+        columns=[] if comparison is None else list(comparison.curves.columns),
+        shares=SHARES,
+        ruled=any("rules" in step for step in story.trace),
+        left_out=0 if comparison is None else max(0, len(comparison.trajectory.features) - MOST_FEATURES_DRAWN),
+        version=askwise.__version__,
+    )
+
+
+def draw_curves(comparison: Comparison) -> Figure:
+    """Accuracy by budget: askwise, a static order, random orders with their range, and the model with everything."""
+    curves = comparison.curves
+    figure, axes = _figure(7.4, 4.0)
+    axes.axhline(comparison.full, color="#3c434c", linestyle="--", linewidth=1.2, label="the model with everything")
+    axes.fill_between(
+        curves["budget"],
+        curves["random_low"],
+        curves["random_high"],
+        color=POLICY_COLORS["random"],
+        alpha=0.2,
+        linewidth=0,
+        gid="band-random",
+    )
+    names = {"askwise": "askwise", "static": "static order", "random": "random order (mean and range)"}
+    for key, name in names.items():
+        width = 2.4 if key == "askwise" else 1.6
+        axes.plot(
+            curves["budget"],
+            curves[key],
+            marker="o",
+            markersize=4,
+            linewidth=width,
+            color=POLICY_COLORS[key],
+            label=name,
+            gid=f"curve-{key}",
+        )
+    axes.set_xlabel("features bought" if not comparison.priced else "budget")
+    axes.set_ylabel("accuracy on held-out rows")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))
+    axes.grid(axis="y", color="#e6e9ee")
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+def draw_order(trajectory: Trajectory) -> Figure:
+    """Share of cases that bought each feature at each step; features by their mean position, early ones on top."""
+    features, share = order_shares(trajectory)
+    features, share = features[:MOST_FEATURES_DRAWN], share[:MOST_FEATURES_DRAWN, :MOST_STEPS_DRAWN]
+    rows, steps = share.shape
+    figure, axes = _figure(7.4, 1.0 + 0.29 * rows)
+    darkest = max(0.5, share.max(initial=0))
+    edges = np.arange(steps + 1) + 0.5, np.arange(rows + 1) - 0.5
+    axes.pcolormesh(*edges, share, cmap="Blues", vmin=0, vmax=darkest, edgecolors="white", linewidth=1, gid="cells")
+    for (i, t), value in np.ndenumerate(share):
+        if round(100 * value) and steps <= MOST_STEPS_IN_FIGURES:
+            color = "white" if value > 0.6 * darkest else "#3c434c"
+            axes.text(t + 1, i, f"{100 * value:.0f}", ha="center", va="center", color=color, size=8)
+    axes.set_yticks(range(rows), [short(name) for name in features])
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("step")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def draw_story(story: Story) -> Figure:
+    """The case from top to bottom: class probabilities after each step, stacked, and their entropy beside them."""
+    trace = story.trace
+    shown, colors = class_colors(trace)
+    figure = Figure(figsize=(7.4, 1.25 + 0.32 * len(trace)), layout="constrained")
+    bars, entropy = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1], gridspec_kw={"wspace": 0.12})
+    at = np.arange(len(trace))
+    left = np.zeros(len(trace))
+    for label in shown:
+        width = np.array([_probability(step, label, shown) for step in trace])
+        name = "other" if label is None else short(label, 18)
+        bars.barh(at, width, left=left, height=0.72, color=colors[label], label=name)
+        left += width
+    bars.set_yticks(at, [_step_label(number, step) for number, step in enumerate(trace)])
+    bars.set_ylim(len(trace) - 0.5, -0.5)
+    bars.set_xlim(0, 1)
+    bars.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
+    bars.set_title("probability of each class", loc="left")
+    total = [step["uncertainty"]["total"] for step in trace]
+    entropy.plot(total, at, marker="o", markersize=4, color="#3c434c", gid="story-entropy")
+    entropy.set_xlim(0, max(np.log(len(trace[0]["probabilities"])), *total) * 1.06)
+    entropy.xaxis.set_major_locator(MaxNLocator(2))
+    entropy.set_title("entropy", loc="left")
+    entropy.grid(axis="x", color="#e6e9ee")
+    for axes in (bars, entropy):
+        axes.tick_params(axis="y", length=0)
+    figure.legend(
+        *bars.get_legend_handles_labels(), loc="outside lower center", ncols=min(5, len(shown)), frameon=False
+    )
+    return figure
+
+
+def order_shares(trajectory: Trajectory) -> tuple[list[str], np.ndarray]:
+    """Features by mean position, and the share of cases that bought each at each step, (M, T).
+
+    A feature that a case did not buy counts as one that came after its last step.
+    """
+    order, n_features = trajectory.order, len(trajectory.features)
+    bought = order[:, :, None] == np.arange(n_features)  # (n, T, M)
+    position = (
+        np.where(bought.any(axis=1), bought.argmax(axis=1), order.shape[1]) if order.size else np.zeros((1, n_features))
+    )
+    ranked = np.argsort(position.mean(axis=0), kind="stable")
+    share = bought.mean(axis=0).T[ranked]
+    return [trajectory.features[i] for i in ranked], share
+
+
+def class_colors(trace: Sequence[dict[str, Any]]) -> tuple[list[str | None], dict[str | None, str]]:
+    """The classes that are shown, and the color of each; of very many the least likely are one, None: "other"."""
+    labels = list(trace[0]["probabilities"])
+    peak = {label: max(step["probabilities"][label] for step in trace) for label in labels}
+    kept = sorted(labels, key=lambda label: -peak[label])[: len(COLORS)]
+    colors: dict[str | None, str] = dict(zip(filter(kept.__contains__, labels), COLORS, strict=False))
+    if len(kept) < len(labels):
+        colors[None] = OTHER_COLOR
+    return list(colors), colors
+
+
+def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
+    """A drawing as an SVG element whose ids begin with `name`, so that several can stand in one page."""
+    buffer = io.StringIO()
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        # A name in a script that matplotlib's font lacks: the reader's browser has the glyphs.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        draw(content).savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = buffer.getvalue()
+    element = text[text.index("<svg") :]
+    return Markup(re.sub(r"<[^<>]+>", lambda tag: _ID.sub(rf"\g<1>{name}-", tag[0]), element))
+
+
+def short(text: Any, longest: int = LONGEST_LABEL) -> str:
+    """A name on one line, cut where it is too long for a picture or a table."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def shown_value(value: Any) -> str:
+    """A value as people write it; those of a group's columns one after the other."""
+    if isinstance(value, dict):
+        return ", ".join(shown_value(cell) for cell in value.values())
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def shown_support(rows: float) -> str:
+    """A number of training rows; under fuzzy rules a row counts in part."""
+    return f"{rows:.1f}" if rows < 10 and not float(rows).is_integer() else f"{rows:,.0f}"
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _probability(step: dict[str, Any], label: str | None, shown: Sequence[str | None]) -> float:
+    chances: dict[str, float] = step["probabilities"]
+    return chances[label] if label is not None else sum(p for name, p in chances.items() if name not in shown)
+
+
+def _step_label(number: int, step: dict[str, Any]) -> str:
+    if step["feature"] is None:
+        return "before the first answer"
+    return (
+        f"{number}. {short(step['feature'])}"
+        if step["event"] == "answer"
+        else f"{short(step['feature'])}: not to be had"
+    )
+
+
+def _steps(trace: Sequence[dict[str, Any]], shown: Sequence[str | None]) -> list[dict[str, Any]]:
+    """The steps with what the page adds to them: money spent so far, and bars of the classes shown."""
+    spent = np.cumsum([step["cost"] for step in trace])
+    return [
+        {
+            **step,
+            "spent": float(spent[t]),
+            "bars": [(label, _probability(step, label, shown)) for label in shown],
+        }
+        for t, step in enumerate(trace)
+    ]
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """A page of the package, which escapes what it is given and refuses a name that it is not given."""
+    page = jinja2.Environment(
+        loader=jinja2.PackageLoader("askwise"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page.filters["value"] = shown_value
+    page.filters["support"] = shown_support
+    return page.get_template(name)

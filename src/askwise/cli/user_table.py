@@ -1,0 +1,100 @@
+"""One's own table, read from a file: what cannot be used is refused by name, before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from askwise.datasets import Dataset
+from askwise.errors import InvalidInput, listed
+
+FEWEST_ROWS = 20
+MOST_CLASSES = 50
+MOST_NUMERIC_CLASSES = 20
+
+
+def read_csv(path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:
+    """One's own table as a `Dataset`; whatever cannot be used is refused by name, nothing is left out unasked."""
+    table = _read_file(path)
+    for column in (target, *drop):
+        if column not in table.columns:
+            raise InvalidInput(f"{path} has no column {column!r}. Its columns are: {listed(table.columns, spell=str)}.")
+    if target in drop:
+        raise InvalidInput(f"--drop names {target!r}, which is the target; leave it out of --drop.")
+    X = table.drop(columns=[target, *drop])
+    if not X.shape[1]:
+        raise InvalidInput(f"{path} has no columns besides the target {target!r}; features to ask for are needed.")
+    labels = _checked_target(table[target], path)
+    for column in X.columns:
+        _check_feature(X[column], path)
+    text = f"{path.name}: {len(X):,} rows, {X.shape[1]} features. Label: {target}."
+    return Dataset(path.stem, X, labels, None, None, text)
+
+
+def row_counters(X: pd.DataFrame) -> list[str]:
+    """Columns that number the rows (1, 2, 3, ...): most often an id, which tells the label of a sorted table."""
+    whole = X.select_dtypes("integer")
+    return [str(name) for name in whole.columns if len(X) > 1 and (whole[name].diff().iloc[1:] == 1).all()]
+
+
+def _read_file(path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path, low_memory=False)
+    except FileNotFoundError:
+        raise InvalidInput(f"--csv: there is no file {path}. Give the path of a comma-separated table.") from None
+    except pd.errors.EmptyDataError:
+        raise InvalidInput(f"{path} is empty; a line of column names and one line per case are needed.") from None
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInput(
+            f"{path} cannot be read as a comma-separated table in UTF-8: {reason}. Save it as one."
+        ) from None
+    for separator in (";", "\t"):
+        if table.shape[1] == 1 and separator in str(table.columns[0]):
+            raise InvalidInput(
+                f"{path} seems to be separated by {separator!r}; save it with commas between its columns."
+            )
+    if len(table) < FEWEST_ROWS:
+        raise InvalidInput(
+            f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."
+        )
+    return table
+
+
+def _checked_target(labels: pd.Series, path: Path) -> np.ndarray:
+    name = labels.name
+    missing = int(labels.isna().sum())
+    if missing:
+        raise InvalidInput(
+            f"The target {name!r} is missing in {missing} of {len(labels)} rows of {path} (the first is row "
+            f"{int(labels.isna().to_numpy().argmax()) + 1}). Fill in the label, or remove those rows from the file."
+        )
+    distinct = labels.nunique()
+    if distinct == 1:
+        raise InvalidInput(
+            f"The target {name!r} of {path} is {labels.iloc[0]!r} in every row; two or more classes are needed."
+        )
+    numeric = pd.api.types.is_numeric_dtype(labels) and not pd.api.types.is_bool_dtype(labels)
+    if distinct > min(MOST_NUMERIC_CLASSES if numeric else MOST_CLASSES, len(labels) // 2):
+        what = "a number to predict (regression), which is not supported" if numeric else "a name or an id, not a class"
+        raise InvalidInput(
+            f"The target {name!r} of {path} has {distinct} different values in {len(labels)} rows: {what}. Choose "
+            "another column, or turn it into a few classes such as low, medium and high."
+        )
+    return labels.to_numpy() if numeric else labels.astype(str).to_numpy(dtype=str)
+
+
+def _check_feature(column: pd.Series, path: Path) -> None:
+    present = column.dropna()
+    if present.empty:
+        raise InvalidInput(f"Column {column.name!r} of {path} is empty; leave it out with --drop {column.name!r}.")
+    text = not pd.api.types.is_numeric_dtype(column)
+    if text and present.nunique() > max(10, len(present) // 2):
+        raise InvalidInput(
+            f"Column {column.name!r} of {path} is text with {present.nunique()} different values in {len(present)} "
+            f"rows (such as {str(present.iloc[0])[:40]!r}): an id, a name or a date, of which nothing can be learned. "
+            f"Leave it out with --drop {column.name!r}, or turn a date into a number such as days."
+        )

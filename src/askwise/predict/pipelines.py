@@ -1,0 +1,264 @@
+"""What the classifier at the end of a Pipeline sees of a partly observed row, and what that is in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pandas.api import types
+
+from askwise.columns import Column
+from askwise.predict.final_layer import dense, prepared, split_pipeline
+from askwise.predict.imputed import typical_row
+from askwise.predict.rules.conditions import Interval, OneOf
+from askwise.predict.wrapped import FrozenModel
+
+ROWS_TO_PROBE = 500
+ROWS_AT_ONCE = 20_000
+ROWS_BEYOND = 100
+MOST_VALUES = 500
+MOST_WORDS = 4
+
+
+class ModelInputs:
+    """Encoded rows (n, D) -> the columns that the classifier sees (n, P), and which of them are observed.
+
+    A column of a Pipeline's output is observed when all columns of the table are that it depends on, which is found
+    out by putting other values in each column of the training rows and looking at what changes.
+
+    Parameters
+    ----------
+    model
+        The wrapped model.
+    values
+        (N, D) encoded training rows.
+    encoded
+        Whether the classifier's rules speak of encoded rows, so that nothing is to be transformed.
+    rounded
+        Whether the classifier compares in single precision, as scikit-learn's trees do.
+    """
+
+    def __init__(self, model: FrozenModel, values: np.ndarray, *, encoded: bool, rounded: bool) -> None:
+        self._model = model
+        self._rounded = rounded
+        self._steps = split_pipeline(model.estimator)[0]
+        self._columns = model.schema.columns
+        self._plain = encoded or (self._steps is None and not model.schema.is_category.any())
+        typical = typical_row(values, model.schema.is_category)
+        # A value that was seen: an encoder of whole numbers refuses their mean.
+        self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
+        self._values = values
+        self._words: dict[tuple[int, Any], str] = {}
+        self._tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+        self.depends = np.eye(values.shape[1], dtype=bool) if self._steps is None else self._dependencies()  # (D, P)
+
+    def __call__(self, values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and observed inputs, (n, P) each; inputs that are not observed are NaN."""
+        if self._plain:
+            return self._rounding(values), mask
+        seen = ~(~mask @ self.depends)
+        return np.where(seen, self._transformed(self.completed(values, mask)), np.nan), seen
+
+    def completed(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Rows with a typical value in every cell that is not observed."""
+        return np.where(mask, values, self._typical)
+
+    def columns_behind(self, wanted: np.ndarray) -> np.ndarray:
+        """(n, P) inputs -> (n, D) columns of the table that they depend on."""
+        return wanted if self._steps is None else wanted @ self.depends.T
+
+    def in_words(self, k: int, condition: Any) -> str:
+        """A condition on the k-th input in the names, units and categories of the table."""
+        if (k, condition) not in self._words:
+            self._words[k, condition] = self._put_in_words(k, condition)
+        return self._words[k, condition]
+
+    def _put_in_words(self, k: int, condition: Any) -> str:
+        behind = np.flatnonzero(self.depends[:, k])
+        if len(behind) != 1:
+            return _said(self._names[k], condition, None)
+        column = self._columns[behind[0]]
+        if hasattr(condition, "word"):
+            return f"{column.name} is {condition.word}"
+        if self._plain and not column.is_category:
+            return _said(column.name, condition, column)
+        cells, inputs = self._table_of(int(behind[0]), k)
+        if column.is_category:  # a rule list may name categories that no row has
+            holding = np.array(condition.bounds) if self._plain else cells[condition.membership(inputs) > 0]
+            return _categories(column, holding, cells)
+        back = _brought_back(condition, cells, inputs)
+        return _said(self._names[k], condition, None) if back is None else _said(column.name, back, column)
+
+    def _table_of(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Values of column j of the table, sorted, and what the k-th input is for each."""
+        if (j, k) not in self._tables:
+            self._tables[j, k] = self._made_table(j, k)
+        return self._tables[j, k]
+
+    def _made_table(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        column = self._columns[j]
+        cells = np.arange(len(column.known), dtype=float) if column.is_category else self._values_of(j)
+        if self._plain:
+            return cells, cells
+        rows = np.repeat(self._typical[None], len(cells), axis=0)
+        rows[:, j] = cells
+        return cells, self._transformed(rows)[:, k]
+
+    def _values_of(self, j: int) -> np.ndarray:
+        """Different cells of a column, sorted; all of a category's."""
+        cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
+        if self._columns[j].is_category:
+            return cells
+        return cells[np.unique(np.linspace(0, len(cells) - 1, MOST_VALUES).astype(int))]
+
+    def _dependencies(self) -> np.ndarray:
+        rows = np.random.default_rng(0).permutation(len(self._values))[:ROWS_TO_PROBE]
+        complete = np.where(np.isnan(self._values[rows]), self._typical, self._values[rows])
+        before = self._transformed(complete)
+        seen = [(j, self._values_of(j)) for j in range(complete.shape[1])]
+        depends = self._changes(seen, complete, before)
+        beyond = [(j, cell) for j, cells in seen for cell in self._values_beyond(j, cells)]
+        changed = self._changes(beyond, complete[:ROWS_BEYOND], before[:ROWS_BEYOND], refusable=True)
+        for (j, _), line in zip(beyond, changed, strict=True):
+            depends[j] |= line
+        # A column that could not be varied may be behind any input that nothing else moves.
+        constant = np.array([len(cells) == 1 for _, cells in seen])
+        depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
+        return depends
+
+    def _changes(
+        self,
+        probes: Sequence[tuple[int, np.ndarray]],
+        complete: np.ndarray,
+        before: np.ndarray,
+        refusable: bool = False,
+    ) -> np.ndarray:
+        """Inputs that change when the cells of a column are replaced by others, in turn: (probes, P).
+
+        A probe is (column, cells). Many are put through the steps at once, which costs little more than one;
+        `refusable` ones that a step of the user's refuses change nothing, because such values cannot come in.
+        """
+        sizes = [max(len(complete), len(cells)) for _, cells in probes]
+        if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
+            try:
+                return self._changes_at_once(probes, sizes, complete, before)
+            except Exception:
+                if not refusable:
+                    raise
+                if len(probes) < 2:
+                    return np.zeros((len(probes), before.shape[1]), dtype=bool)
+        half = len(probes) // 2
+        return np.concatenate(
+            [self._changes(part, complete, before, refusable) for part in (probes[:half], probes[half:])]
+        )
+
+    def _changes_at_once(
+        self, probes: Sequence[tuple[int, np.ndarray]], sizes: Sequence[int], complete: np.ndarray, before: np.ndarray
+    ) -> np.ndarray:
+        if not probes:
+            return np.zeros((0, before.shape[1]), dtype=bool)
+        at = np.concatenate([np.arange(size) % len(complete) for size in sizes])
+        starts = np.cumsum([0, *sizes[:-1]])
+        other = complete[at]
+        for (j, cells), start, size in zip(probes, starts, sizes, strict=True):
+            other[start : start + size, j] = np.resize(cells, size)
+        after, before = self._transformed(other), before[at]
+        changed = (after != before) & ~(np.isnan(after) & np.isnan(before))
+        return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
+
+    def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
+        """Values that the rows of `fit` do not have, though those that the model was trained on may have had them."""
+        if self._columns[j].is_category:
+            return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
+        span = max(1.0, float(np.ptp(seen)))
+        return [seen[[0]] - span, seen[[-1]] + span]
+
+    def _transformed(self, completed: np.ndarray) -> np.ndarray:
+        return self._rounding(dense(prepared(self._model, self._steps, completed)))
+
+    def _rounding(self, cells: np.ndarray) -> np.ndarray:
+        if not self._rounded:
+            return cells
+        with np.errstate(over="ignore"):
+            return cells.astype(np.float32).astype(float)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        if self._steps is None:
+            return [column.name for column in self._columns]
+        return output_names(self._steps) or [f"input {k}" for k in range(self.depends.shape[1])]
+
+
+def output_names(steps: Any) -> list[str]:
+    """Names of the columns that come out of the steps of a Pipeline; none where a step does not give them."""
+    try:
+        return [str(name) for name in steps.get_feature_names_out()]
+    except Exception:  # a step of the user's own need not have names
+        return []
+
+
+def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Interval | None:
+    """A condition on a rising or falling function of a number as one on the number itself; None where it is neither."""
+    if not isinstance(condition, Interval) or len(cells) < 2:
+        return None
+    step = np.diff(inputs)
+    if (step > 0).all():
+        low, high = (_where(bound, cells, inputs) for bound in (condition.low, condition.high))
+    elif (step < 0).all():
+        high, low = (_where(bound, cells[::-1], inputs[::-1]) for bound in (condition.low, condition.high))
+        low, high = (-np.inf if np.isinf(condition.high) else low), (np.inf if np.isinf(condition.low) else high)
+    else:
+        return None
+    return Interval(low, high)
+
+
+def _where(bound: float, cells: np.ndarray, inputs: np.ndarray) -> float:
+    """The cell whose input is `bound`, on a straight line through the two nearest ones; also beyond the last."""
+    if np.isinf(bound):
+        return bound
+    after = int(np.clip(np.searchsorted(inputs, bound), 1, len(inputs) - 1))
+    share = (bound - inputs[after - 1]) / (inputs[after] - inputs[after - 1])
+    return float(cells[after - 1] + share * (cells[after] - cells[after - 1]))
+
+
+def _said(name: str, condition: Any, column: Column | None) -> str:
+    if isinstance(condition, OneOf):
+        return f"{name} is {_or([_number(value) for value in sorted(condition.values)])}"
+    if not isinstance(condition, Interval):
+        return f"{name} is {condition.word}"
+    low, high = condition.low, condition.high
+    # A tree may have a split that only parts missing cells from the others.
+    if np.isposinf(low) or (np.isneginf(low) and np.isposinf(high)):
+        return f"{name} is {'missing' if np.isposinf(low) else 'known'}"
+    if column is not None and types.is_integer_dtype(column.dtype):
+        low, high = np.floor(low) + 1, np.floor(high)
+        if low == high:
+            return f"{name} = {_number(low)}"
+        at_least, above = f"{name} >= {_number(low)}", f"{_number(low)} <= "
+    else:
+        at_least, above = f"{name} > {_number(low)}", f"{_number(low)} < "
+    if np.isinf(high):
+        return at_least
+    return f"{'' if np.isinf(low) else above}{name} <= {_number(high)}"
+
+
+def _number(value: float) -> str:
+    """Four digits, and all that stand before the point."""
+    digits = int(np.log10(max(abs(value), 1.0))) + 1 if np.isfinite(value) else 0
+    return f"{value:.{max(4, digits)}g}"
+
+
+def _categories(column: Column, holding: np.ndarray, every: np.ndarray) -> str:
+    """The categories that satisfy a condition, or those that do not where they are fewer."""
+    others = np.setdiff1d(every, holding)
+    positive = 0 < len(holding) <= len(others) or not len(others)
+    shown = [str(column.show(code)) for code in (holding if positive else others)]
+    if len(shown) > MOST_WORDS:
+        shown = [*shown[:MOST_WORDS], f"{len(shown) - MOST_WORDS} others"]
+    return f"{column.name} is {'' if positive else 'not '}{_or(shown)}"
+
+
+def _or(words: list[str]) -> str:
+    return " or ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,0 +1,137 @@
+"""Rules as data: one condition per column, what a rule answers, and how a set of rules is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from askwise.trees.partitions import trapezium_membership
+
+
+class Condition(Protocol):
+    """What a rule asks of one column; equal conditions are shared between rules."""
+
+    def membership(self, cells: np.ndarray) -> np.ndarray:
+        """How far each cell satisfies it, from 0 to 1; 0 where the cell is NaN."""
+        ...
+
+
+@dataclass(frozen=True)
+class Interval:
+    """``low < x <= high``."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Where the answer may change."""
+        return (self.low, self.high)
+
+    def covers(self, low: float, high: float) -> bool:
+        """Whether it holds between two neighboring bounds."""
+        return self.low <= low and high <= self.high
+
+    def membership(self, cells: np.ndarray) -> np.ndarray:
+        return ((cells > self.low) & (cells <= self.high)).astype(float)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of several values, such as the codes of some categories."""
+
+    values: frozenset[float]
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        return tuple(sorted(self.values))
+
+    def covers(self, low: float, high: float) -> bool:
+        return False
+
+    def membership(self, cells: np.ndarray) -> np.ndarray:
+        return np.isin(cells, self.bounds).astype(float)
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word for a range of numbers, such as "high": a trapezium that is 0 up to a, 1 from b to c, 0 from d on."""
+
+    trapezium: tuple[float, float, float, float]
+    word: str
+
+    def membership(self, cells: np.ndarray) -> np.ndarray:
+        return np.nan_to_num(trapezium_membership(cells, np.array(self.trapezium)))
+
+
+@dataclass(frozen=True)
+class ForeignTerm:
+    """A word whose membership functions belong to another library; several are multiplied, then raised to `power`."""
+
+    functions: tuple[Any, ...]
+    word: str
+    power: float = 1.0
+
+    @classmethod
+    def joined(cls, fuzzy_sets: Sequence[Any], power: float = 1.0) -> ForeignTerm:
+        """Objects with `membership` and `name`; a power such as 2 stands for "very"."""
+        words = " and ".join(dict.fromkeys(str(fuzzy_set.name) for fuzzy_set in fuzzy_sets))
+        functions = tuple(fuzzy_set.membership for fuzzy_set in fuzzy_sets)
+        return cls(functions, words if power == 1 else f"{words} (to the power of {power:g})", power)
+
+    def membership(self, cells: np.ndarray) -> np.ndarray:
+        known = ~np.isnan(cells)
+        degrees = np.zeros(len(cells))
+        degrees[known] = np.prod([self._degrees(function, cells[known]) for function in self.functions], axis=0)
+        return np.clip(degrees, 0.0, 1.0) ** self.power
+
+    def _degrees(self, function: Any, cells: np.ndarray) -> np.ndarray:
+        degrees = np.asarray(function(cells), dtype=float)
+        return degrees.mean(axis=tuple(range(1, degrees.ndim)))  # the middle, where a degree is an interval
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """``if every condition holds, then value``: conditions by column, and class probabilities (C,).
+
+    Without a value, the rule's confidences on the training rows are its value.
+    """
+
+    conditions: Mapping[int, Any]
+    value: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RuleSet:
+    """Rules that answer together.
+
+    Attributes
+    ----------
+    rules
+        The rules, over the columns that the model sees.
+    fuzzy
+        Whether conditions hold by degrees; all rules that fire then answer together, each as far as it does.
+    t_norm
+        ``"product"`` or ``"minimum"``: how the degrees of the conditions of one rule are joined.
+    ordered
+        Whether the first rule that fires answers alone, as in a list of "else if".
+    default
+        (C,) the answer where no rule can fire any more; None = the class prior.
+    exact
+        Whether the rules answer as the model does once none is open; where they do not, the model itself is asked.
+    """
+
+    rules: Sequence[Rule]
+    fuzzy: bool = False
+    t_norm: str = "product"
+    ordered: bool = False
+    default: np.ndarray | None = None
+    exact: bool = True
+
+    @property
+    def n_subrules(self) -> int:
+        """Sub-rules there are at most: 2^k for a rule on k columns."""
+        return sum(2 ** len(rule.conditions) for rule in self.rules)

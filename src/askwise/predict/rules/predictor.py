@@ -1,0 +1,259 @@
+"""RulePredictor: trees, forests, rule lists and fuzzy models answer on a subset by structure (Appendix C)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.final_layer import split_pipeline
+from askwise.predict.pipelines import ModelInputs, output_names
+from askwise.predict.rules.aggregation import AGGREGATIONS, best_rules
+from askwise.predict.rules.conditions import RuleSet
+from askwise.predict.rules.crisp import list_rules, tree_rules
+from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule
+from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
+from askwise.predict.rules.reduction import Reduced, ReducedRules
+from askwise.subsets import apply_mask, check_mask
+from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
+from askwise.trees.rule_list import RuleListClassifier
+
+
+class RulePredictor(SubsetPredictor):
+    r"""Rules with the conditions on unobserved columns removed and their confidences estimated again.
+
+    .. math:: \text{Confidence}(r^S \Rightarrow c) =
+        \frac{\sum_i \mu_{r^S}(x^{(i)}_S) \, I(y^{(i)} = c)}{\sum_i \mu_{r^S}(x^{(i)}_S)}
+
+    over the training rows, where :math:`\mu` is 0 or 1 for crisp rules; a row with a missing cell counts only for
+    conditions on cells that it has. A rule without conditions left is pruned; where none is left, the class prior
+    answers. Equals the wrapped model on complete rows. Nothing is trained.
+
+    Parameters
+    ----------
+    estimator
+        DecisionTreeClassifier, ExtraTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, the classifiers of
+        `askwise.trees`, a fuzzy model of ex-fuzzy, or a Pipeline that ends in one of them.
+    aggregation
+        ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the one of the highest confidence.
+    threshold
+        Rules that fire to no more than this degree are not asked about further features (`candidates`); 0 is exact.
+    precompute
+        Estimate the confidences of all sub-rules in `fit`; otherwise each when it is first needed.
+    cache_bytes
+        Memory for confidences; the least recently used are forgotten and estimated again.
+
+    Attributes
+    ----------
+    rule_sets_ : list of `RuleSet`, one per tree
+    cache_info_ : dict with entries, bytes and the most bytes allowed, at the moment
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        aggregation: str = "support",
+        threshold: float = 0.0,
+        precompute: bool = False,
+        cache_bytes: int = 64_000_000,
+    ) -> None:
+        super().__init__(estimator)
+        self.aggregation = aggregation
+        self.threshold = threshold
+        self.precompute = precompute
+        self.cache_bytes = cache_bytes
+
+    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+        self._check_options()
+        steps, classifier = split_pipeline(self.estimator_)
+        self.rule_sets_ = self._rules_of(classifier, steps)
+        self._inputs = ModelInputs(
+            self.model_,
+            values,
+            encoded=steps is None and isinstance(classifier, RuleListClassifier),
+            rounded=_is_tree(classifier) or _is_forest(classifier),
+        )
+        inputs, _ = self._inputs(values, ~np.isnan(values))
+        n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
+        self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
+        self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
+        if self.precompute:
+            for reduced in self._reduced:
+                reduced.precompute()
+
+    @property
+    def cache_info_(self) -> dict[str, int]:
+        check_is_fitted(self, "rule_sets_")
+        caches = [reduced.cache for reduced in self._reduced]
+        return {
+            "entries": sum(len(cache) for cache in caches),
+            "bytes": sum(cache.nbytes for cache in caches),
+            "max_bytes": self.cache_bytes,
+        }
+
+    def predict_grid(self, X: Any, masks: Any) -> np.ndarray:
+        """p(y | x_S) of every row under every one of the masks (m, D), (m, n, C): each row is looked up once."""
+        check_is_fitted(self, "rule_sets_")
+        values = self.schema_.encode(X)
+        masks = check_mask(masks, (len(np.atleast_2d(masks)), values.shape[1]), "masks")
+        if np.isnan(values).any() or not all(rules.exact for rules in self.rule_sets_):
+            return np.stack([self.predict_proba(values, mask) for mask in masks])
+        inputs, _ = self._inputs(values, np.ones(values.shape, dtype=bool))
+        seen = ~(~masks @ self._inputs.depends)
+        total = np.zeros((len(masks), len(values), len(self.classes_)))
+        for reduced, combine in zip(self._reduced, self._combine, strict=True):
+            for start in range(0, len(inputs), reduced.rows_at_once):
+                part = slice(start, start + reduced.rows_at_once)
+                for m, proba in enumerate(reduced.answer_grid(inputs[part], seen, combine)):
+                    total[m, part] += proba
+        return total / len(self._reduced)
+
+    def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
+        """(n, D) columns of rules that are not contradicted yet: no other one can change the prediction."""
+        check_is_fitted(self, "rule_sets_")
+        values, observed = apply_mask(self.schema_.encode(X), mask)
+        wanted = self._open(*self._inputs(values, observed), self.threshold)
+        return self._inputs.columns_behind(wanted) & ~observed
+
+    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
+        """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
+        check_is_fitted(self, "rule_sets_")
+        if not isinstance(most, Integral) or most < 0:
+            raise InvalidInput(f"most must be a whole number of at least 0; got {most!r}.")
+        values, observed = apply_mask(self.schema_.encode(X), mask)
+        inputs, seen = self._inputs(values, observed)
+        return [self._explain(inputs[[r]], seen[[r]], most) for r in range(len(values))]
+
+    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return self._answer(values, mask, None)
+
+    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return self._answer(values, mask, self.training_labels_[rows])
+
+    def _answer(self, values: np.ndarray, mask: np.ndarray, own: np.ndarray | None) -> np.ndarray:
+        inputs, seen = self._inputs(values, mask)
+        proba = np.zeros((len(values), len(self.classes_)))
+        for reduced, combine in zip(self._reduced, self._combine, strict=True):
+            proba += reduced.answer(inputs, seen, combine, own)
+        proba /= len(self._reduced)
+        if not all(rules.exact for rules in self.rule_sets_):
+            settled = ~self._open(inputs, seen, 0.0).any(axis=1)
+            proba[settled] = self.model_(self._inputs.completed(values, mask)[settled])
+        return proba
+
+    def _open(self, inputs: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:
+        """(n, P) inputs that are not observed and stand in a rule that fires to more than `threshold`."""
+        wanted = np.zeros(seen.shape, dtype=bool)
+        for reduced in self._reduced:
+            alive = reduced.degrees(inputs, seen) > threshold
+            wanted[:, reduced.columns] |= alive.astype(np.float32) @ reduced.uses.astype(np.float32) > 0
+        return wanted & ~seen
+
+    def _explain(self, inputs: np.ndarray, seen: np.ndarray, most: int) -> Explanation:
+        firing: dict[tuple[str, ...], list[FiringRule]] = defaultdict(list)
+        possible: list[PossibleRule] = []
+        for reduced in self._reduced:
+            degrees = reduced.degrees(inputs, seen)[0]
+            now, in_full = reduced.reduce(np.vstack([seen, np.ones_like(seen)]))
+            alive = np.flatnonzero(degrees > 0)
+            speaking = alive[now.kept[alive] | now.whole[alive]]
+            weights = self._weights(reduced, degrees, now, speaking)
+            for number, weight in zip(speaking, weights, strict=True):
+                rule = self._firing_rule(reduced, number, now, seen[0], degrees[number], weight)
+                firing[rule.conditions].append(rule)
+            for number in alive[~now.whole[alive]]:
+                known, hidden = self._in_words(reduced, number, seen[0])
+                support = float(in_full.counts[number].sum())
+                possible.append(PossibleRule(known, hidden, reduced.values[number], support, float(degrees[number])))
+        return _weightiest(firing, possible, len(self._reduced), most)
+
+    def _weights(self, reduced: ReducedRules, degrees: np.ndarray, now: Reduced, speaking: np.ndarray) -> np.ndarray:
+        """The share of each rule that speaks in the answer of its tree."""
+        support = now.counts[speaking].sum(axis=1)
+        if (now.whole | (degrees == 0)).all():  # nothing is left to estimate
+            weights = degrees[speaking]
+        elif self.aggregation == "best":
+            best, said = best_rules(reduced, degrees[None], now, None)
+            weights = (speaking == best[0]) * said.sum()
+        else:
+            weights = degrees[speaking] * np.where(now.whole[speaking], np.maximum(support, 1.0), support)
+        total = weights.sum()
+        return weights / total if total > 0 else weights
+
+    def _firing_rule(
+        self, reduced: ReducedRules, number: int, now: Reduced, seen: np.ndarray, degree: float, weight: float
+    ) -> FiringRule:
+        counts = now.counts[number]
+        support = float(counts.sum())
+        proba = reduced.values[number] if now.whole[number] or support <= 0 else counts / support
+        return FiringRule(self._in_words(reduced, number, seen)[0], proba, support, float(degree), float(weight))
+
+    def _in_words(self, reduced: ReducedRules, number: int, seen: np.ndarray) -> tuple[tuple[str, ...], ...]:
+        """Conditions of a rule that are observed, and those that are not."""
+        conditions = reduced.rules.rules[number].conditions.items()
+        known = tuple(self._inputs.in_words(k, condition) for k, condition in conditions if seen[k])
+        return known, tuple(self._inputs.in_words(k, condition) for k, condition in conditions if not seen[k])
+
+    def _rules_of(self, classifier: Any, steps: Any) -> list[RuleSet]:
+        """One rule set per tree; `steps` of a Pipeline come before the classifier, or None."""
+        if isinstance(classifier, RuleListClassifier):
+            return [list_rules(classifier, self.schema_ if steps is None else None)]
+        if isinstance(classifier, FuzzyTreeClassifier):
+            return [fuzzy_tree_rules(classifier)]
+        if _is_forest(classifier):
+            return [tree_rules(tree.tree_) for tree in classifier.estimators_]
+        if _is_tree(classifier):
+            return [tree_rules(classifier.tree_)]
+        names = [column.name for column in self.schema_.columns] if steps is None else output_names(steps)
+        foreign = foreign_rules(classifier, names, numbered=steps is not None or not self.schema_.framed)
+        if foreign is not None:
+            return [foreign]
+        raise InvalidInput(
+            'adaptation="rules" needs a decision tree, a random forest or extra trees, a rule list or a fuzzy model '
+            f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model goes with "
+            'adaptation="conditional".'
+        )
+
+    def _check_options(self) -> None:
+        if not isinstance(self.aggregation, str) or self.aggregation not in AGGREGATIONS:
+            raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
+        if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
+            raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
+        if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
+            raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
+
+
+def _is_tree(classifier: Any) -> bool:
+    """A tree with scikit-learn's arrays."""
+    return hasattr(classifier, "tree_") and hasattr(classifier.tree_, "children_left")
+
+
+def _is_forest(classifier: Any) -> bool:
+    return isinstance(classifier, RandomForestClassifier | ExtraTreesClassifier)
+
+
+def _weightiest(
+    firing: dict[tuple[str, ...], list[FiringRule]], possible: list[PossibleRule], n_trees: int, most: int
+) -> Explanation:
+    """Rules that read alike as one, their weights together, and the `most` important of both kinds."""
+    joined = [_together(words, same, n_trees) for words, same in firing.items()]
+    joined.sort(key=lambda rule: -rule.weight)
+    possible.sort(key=lambda rule: -rule.degree * rule.support)
+    return Explanation(joined[:most], possible[:most], len(joined), len(possible))
+
+
+def _together(words: tuple[str, ...], alike: list[FiringRule], n_trees: int) -> FiringRule:
+    """The mean of rules that read alike, weighted as they are in the answer: leaves of several trees may differ."""
+    weights = np.array([rule.weight for rule in alike])
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(alike), 1 / len(alike))
+    proba = shares @ np.array([rule.proba for rule in alike])
+    support, degree = max(rule.support for rule in alike), max(rule.degree for rule in alike)
+    return FiringRule(words, proba, support, degree, float(weights.sum()) / n_trees)

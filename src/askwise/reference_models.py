@@ -1,0 +1,180 @@
+"""A stand-in for "your validated model": a table, a split of its rows, a classifier trained on one part.
+
+The demonstration starts here where nobody has brought a model. What comes out is what a user would bring: a fitted
+scikit-learn `Pipeline` that takes the raw DataFrame, and rows that it has never seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from askwise.datasets import Dataset
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.schema import Schema
+from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
+
+MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
+TEST_SHARE = 0.3
+MOST_TRAINING_ROWS = 1500
+MOST_TEST_ROWS = 150
+MOST_TEST_CELLS = 5500
+MOST_CATEGORIES = 30
+"""Columns that one category column may become; rarer categories share the last of them."""
+
+
+@dataclass(frozen=True)
+class ReferenceModel:
+    """A fitted pipeline, the rows it was trained on, and rows held out."""
+
+    dataset: Dataset
+    model: str
+    estimator: Pipeline
+    X_train: pd.DataFrame
+    y_train: np.ndarray
+    X_test: pd.DataFrame
+    y_test: np.ndarray
+    split: str
+
+
+def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: bool = True) -> ReferenceModel:
+    """Split the rows of `dataset` and train `model` (one of `MODELS`) on one part.
+
+    `limited` caps both parts, to keep a demonstration quick; False takes all rows, for measurements.
+    """
+    train, test = split_rows(dataset, seed, limited=limited)
+    estimator = make_model(model, seed)
+    X_train, y_train = dataset.X.iloc[train], dataset.y[train]
+    Schema.read(dataset.X)  # errors name the row of the whole table
+    Schema.read(X_train).encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X_train, y_train)
+    said = _split_in_words(dataset, len(train), len(test), seed)
+    return ReferenceModel(dataset, model, estimator, X_train, y_train, dataset.X.iloc[test], dataset.y[test], said)
+
+
+def make_model(name: str, seed: int) -> Pipeline:
+    """An unfitted pipeline for a raw DataFrame with numbers, categories and missing cells."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    categories = make_pipeline(
+        FunctionTransformer(_as_objects),
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(handle_unknown="ignore", max_categories=MOST_CATEGORIES),
+    )
+    columns = make_column_transformer(
+        (numbers, make_column_selector(dtype_include="number")),
+        (categories, make_column_selector(dtype_exclude="number")),
+        sparse_threshold=0.0 if name in ("subset-tree", "fuzzy-tree") else 0.3,  # these take dense rows only
+    )
+    return make_pipeline(columns, _classifier(name, seed))
+
+
+def split_rows(dataset: Dataset, seed: int, *, limited: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers for training and for testing: by class, or by `row_groups` where rows belong together.
+
+    `limited` caps both, to keep a demonstration quick; False takes all rows, for measurements.
+    """
+    rng = np.random.default_rng(seed)
+    if dataset.row_groups is None:
+        train, test = _split_by_class(dataset.y, rng)
+    else:
+        train, test = _split_by_group(dataset.row_groups, rng)
+    if not limited:
+        return np.sort(train), np.sort(test)
+    width = dataset.X.shape[1] + dataset.X.select_dtypes(exclude="number").shape[1]  # text takes twice as long
+    most = min(MOST_TEST_ROWS, MOST_TEST_CELLS // width + 1)
+    return np.sort(train[:MOST_TRAINING_ROWS]), np.sort(test[:most])
+
+
+class IntegerLabels(ClassifierMixin, BaseEstimator):
+    """A classifier that wants labels 0, 1, ... (XGBoost), for labels of any kind."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: Any, y: Any) -> Self:
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classifier_ = clone(self.classifier).fit(X, codes)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.asarray(self.classifier_.predict_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+def _classifier(name: str, seed: int) -> Any:
+    if name == "mlp":
+        return MLPClassifier((100,), max_iter=200, random_state=seed)
+    if name == "forest":
+        return RandomForestClassifier(100, random_state=seed)
+    if name == "logistic":
+        return LogisticRegression(max_iter=1000)
+    if name == "tree":
+        return DecisionTreeClassifier(min_samples_split=5, min_samples_leaf=2, random_state=seed)
+    if name == "subset-tree":
+        return SubsetCartClassifier(random_state=seed)
+    if name == "fuzzy-tree":
+        return FuzzyTreeClassifier(random_state=seed)
+    if name == "xgboost":
+        return IntegerLabels(_xgboost()(n_estimators=50, random_state=seed, n_jobs=1))
+    raise InvalidInput(f"model must be one of {', '.join(MODELS)}; got {name!r}.")
+
+
+def _xgboost() -> Any:
+    try:
+        from xgboost import XGBClassifier
+    except ImportError:
+        raise AskwiseError(
+            'The model xgboost needs a package that is not installed. Install it with: pip install "askwise[boosting]"'
+        ) from None
+    return XGBClassifier
+
+
+def _as_objects(frame: pd.DataFrame) -> pd.DataFrame:
+    """Text, booleans and categories alike as Python objects, missing as NaN: the one form every imputer takes."""
+    objects = frame.astype(object)
+    return objects.where(frame.notna(), np.nan)
+
+
+def _split_by_class(y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A share of each class for testing; a class of one row is trained on."""
+    test = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        test[rows[: round(len(rows) * TEST_SHARE)]] = True
+    order = rng.permutation(len(y))
+    # The first row of each class leads, so that a cut to the most training rows keeps every class.
+    train = order[~test[order]]
+    first = np.unique(y[train], return_index=True)[1]
+    return np.concatenate([train[first], np.delete(train, first)]), order[test[order]]
+
+
+def _split_by_group(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    distinct = rng.permutation(np.unique(groups))
+    testing = np.isin(groups, distinct[: round(len(distinct) * TEST_SHARE)])
+    order = rng.permutation(len(groups))
+    return order[~testing[order]], order[testing[order]]
+
+
+def _split_in_words(dataset: Dataset, n_train: int, n_test: int, seed: int) -> str:
+    how = "by class" if dataset.row_groups is None else "by row group, so that rows that belong together stay together"
+    said = f"{n_train:,} rows to train, {n_test:,} held out ({how}, seed {seed})"
+    left = len(dataset.y) - n_train - n_test
+    return f"{said}; {left:,} of {len(dataset.y):,} rows are not used, to keep this quick" if left else said
