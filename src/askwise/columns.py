@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -12,26 +14,25 @@ from pandas.api import extensions, types
 
 from askwise.errors import InvalidInput
 
+LARGEST_EXACT_INTEGER = 2**53
 
-@dataclass
+
+@dataclass(frozen=True)
 class Column:
-    """One column: a number, or a category (text, boolean, pandas category) held as a code.
+    """One column of the training table: a number, or a category (text, boolean, pandas category) held as a code.
 
-    `values` lists the categories seen in training and then, as they turn up, those seen later in a batch: these
-    are passed on to the wrapped model, which may or may not take them.
+    `values` lists the categories of the training table; it is None for a number.
     """
 
     label: Any
     dtype: Any
-    values: list[Any] | None = None
-    n_known: int = 0
+    values: tuple[Any, ...] | None = None
     missing: Any = np.nan
-    codes: dict[Any, int] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.values is not None:
-            self.n_known = self.n_known or len(self.values)
-            self.codes = {value: code for code, value in enumerate(self.values)}
+    @cached_property
+    def codes(self) -> dict[Any, int]:
+        """The code of each category."""
+        return {value: code for code, value in enumerate(self.values or ())}
 
     @property
     def name(self) -> str:
@@ -44,31 +45,37 @@ class Column:
     @property
     def known(self) -> list[Any]:
         """The categories of the training table."""
-        return (self.values or [])[: self.n_known]
+        return list(self.values or ())
 
-    def encode(self, series: pd.Series) -> np.ndarray:
-        """Numbers as they are, categories as codes, missing as NaN."""
+    def encode(self, series: pd.Series) -> tuple[np.ndarray, list[Any]]:
+        """Numbers as they are, categories as codes, missing as NaN; and the categories that training lacks.
+
+        The codes of those follow the known ones. The wrapped model may or may not take them.
+        """
         if self.values is None:
-            return _numbers(series, self.name)
+            return _numbers(series, self.name), []
         missing = series.isna().to_numpy(dtype=bool)
         try:
-            distinct = {value: self._code(value) for value in pd.unique(series[~missing])}
+            present = pd.unique(series[~missing])
+            unseen = [value for value in present if value not in self.codes]
         except TypeError:  # unhashable
-            raise InvalidInput(
-                f"Column {self.name!r} must hold one of {self.known!r}; got {series.dtype} cells."
-            ) from None
-        return series.map(distinct).to_numpy(dtype=float, na_value=np.nan)
+            self._refuse(f"{series.dtype} cells")
+        for value in unseen:
+            self._check_unseen(value)
+        codes = {**self.codes, **{value: len(self.values) + i for i, value in enumerate(unseen)}}
+        return series.map({value: codes[value] for value in present}).to_numpy(dtype=float, na_value=np.nan), unseen
 
-    def decode(self, encoded: np.ndarray) -> Any:
+    def decode(self, encoded: np.ndarray, unseen: Sequence[Any] = ()) -> Any:
         """The inverse of `encode`, in the dtype of the training table wherever the cells allow it."""
         if self.values is None:
             return cast_if_exact(encoded, self.dtype)
         codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
+        values = [*self.values, *unseen]
         if isinstance(self.dtype, pd.CategoricalDtype):
-            seen_later = codes.max(initial=-1) >= self.n_known
-            categories = pd.Index(self.values) if seen_later else self.dtype.categories
+            seen_later = codes.max(initial=-1) >= len(self.values)
+            categories = pd.Index(values) if seen_later else self.dtype.categories
             return pd.Categorical.from_codes(codes, categories=categories, ordered=self.dtype.ordered)
-        decoded = extensions.take(pd.Series(self.values, dtype=self.dtype).array, codes, allow_fill=True)
+        decoded = extensions.take(pd.Series(values, dtype=self.dtype).array, codes, allow_fill=True)
         if self.dtype == object:
             decoded[codes < 0] = self.missing
         return decoded
@@ -77,15 +84,15 @@ class Column:
         """One value given by a person; unlike in a batch, a category never seen is refused."""
         if is_missing(value):
             raise InvalidInput(
-                f"The answer for {self.name!r} is missing. If it cannot be had, call unavailable({self.name!r})."
+                f"The answer for {self.name!r} is missing. If it is unavailable, call unavailable({self.name!r})."
             )
         if self.values is not None:
             try:
                 code = self.codes.get(value)
             except TypeError:  # unhashable
                 code = None
-            if code is None or code >= self.n_known:
-                raise InvalidInput(f"The answer for {self.name!r} must be one of {self.known!r}; got {value!r}.")
+            if code is None:
+                raise InvalidInput(f"The answer for {self.name!r} must be one of {list(self.values)}; got {value!r}.")
             return float(code)
         if isinstance(value, str | bytes | bool | np.bool_) or not isinstance(value, numbers.Real):
             raise InvalidInput(f"The answer for {self.name!r} must be a number; got {value!r}.")
@@ -100,7 +107,7 @@ class Column:
     def parse_answer(self, text: str) -> float:
         """One value typed by a person."""
         if self.values is not None:
-            spelled = {str(value): value for value in self.known}
+            spelled = {str(value): value for value in self.values}
             return self.encode_answer(spelled.get(text, text))
         try:
             return self.encode_answer(float(text))
@@ -109,31 +116,44 @@ class Column:
                 raise
             raise InvalidInput(f"The answer for {self.name!r} must be a number; got {text!r}.") from None
 
-    def show(self, code: float) -> Any:
+    def show(self, code: float, unseen: Sequence[Any] = ()) -> Any:
         """A cell as a person or JSON would have it: str, bool, int or float; None where missing."""
         if np.isnan(code):
             return None
         if self.values is not None:
-            value = self.values[int(code)]
-            return (
-                value.item()
-                if isinstance(value, np.generic)
-                else value
-                if isinstance(value, str | bool | int | float)
-                else str(value)
-            )
+            return plain([*self.values, *unseen][int(code)])
         return int(code) if types.is_integer_dtype(self.dtype) and code == int(code) else float(code)
 
-    def _code(self, value: Any) -> int:
-        assert self.values is not None
-        if value not in self.codes:
-            self.codes[value] = len(self.values)
-            self.values.append(value)
-        return self.codes[value]
+    def castable(self, cells: np.ndarray) -> np.ndarray | bool:
+        """Which cells the dtype of the training table can hold exactly; True = any."""
+        if self.values is not None or self.dtype == np.float64 or not isinstance(self.dtype, np.dtype):
+            return True
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray((cells.astype(self.dtype).astype(float) == cells) | (np.isnan(cells) & self._has_nan))
+
+    @property
+    def _has_nan(self) -> bool:
+        return self.dtype.kind == "f"
+
+    def _check_unseen(self, value: Any) -> None:
+        """A new category must be of the kind of the known ones: a boolean column has no third value."""
+        if types.is_bool_dtype(self.dtype) or all(isinstance(known, bool | np.bool_) for known in self.values or ()):
+            self._refuse(repr(value))
+        if not isinstance(value, str) and all(isinstance(known, str) for known in self.values or ()):
+            self._refuse(f"{value!r}, which is not text")
+
+    def _refuse(self, got: str) -> NoReturn:
+        raise InvalidInput(f"Column {self.name!r} must hold one of {list(self.values or ())}; got {got}.") from None
+
+
+def plain(value: Any) -> Any:
+    """A label or category as JSON has it: str, bool, int or float."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, str | bool | int | float) else str(value)
 
 
 def cast_if_exact(cells: np.ndarray, dtype: Any) -> Any:
-    """Cells in `dtype` where it can say them all; as they are where it cannot (a mean of integers, a large number)."""
+    """Cells in `dtype` where it can hold them all; as they are where it cannot (a mean of integers, a large number)."""
     try:
         with np.errstate(invalid="ignore", over="ignore"):
             cast: Any = cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
@@ -149,7 +169,7 @@ def is_missing(value: Any) -> bool:
 
 
 def refuse_times(dtype: Any, name: str) -> None:
-    """Dates and times are no numbers yet."""
+    """Dates and times are not supported as numbers."""
     if types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype) or types.is_timedelta64_dtype(dtype):
         raise InvalidInput(
             f"Column {name!r} holds dates or times ({dtype}); turn it into a number first, such as days since a date."
@@ -163,15 +183,16 @@ def read_column(label: Any, series: pd.Series) -> Column:
     if types.is_complex_dtype(dtype):
         raise InvalidInput(f"Complex data not supported: column {name!r}.")
     if isinstance(dtype, pd.CategoricalDtype):
-        return Column(label, dtype, list(dtype.categories))
+        return Column(label, dtype, tuple(dtype.categories))
     if types.is_numeric_dtype(dtype) and not types.is_bool_dtype(dtype):
         return Column(label, dtype)
     present = series.dropna()
     texts = present.map(lambda value: isinstance(value, str | bool | np.bool_)).to_numpy(dtype=bool)
     if texts.all():
         values = sorted(present.unique().tolist(), key=lambda value: (str(type(value)), value))
+        values = [False, True] if types.is_bool_dtype(dtype) else values
         absent = series[series.isna()]
-        return Column(label, dtype, values, missing=absent.iloc[0] if len(absent) else np.nan)
+        return Column(label, dtype, tuple(values), missing=absent.iloc[0] if len(absent) else np.nan)
     other = present[~texts].iloc[0]
     if not texts.any() and isinstance(other, numbers.Real):
         _numbers(series, name)
@@ -191,6 +212,11 @@ def _numbers(series: pd.Series, name: str) -> np.ndarray:
     except (TypeError, ValueError):
         bad = [value for value in series.dropna() if not isinstance(value, numbers.Real)]
         raise InvalidInput(f"Column {name!r} must hold numbers; got {bad[0] if bad else series.dtype!r}.") from None
+    if types.is_integer_dtype(series.dtype) and (np.abs(values) > LARGEST_EXACT_INTEGER).any():
+        raise InvalidInput(
+            f"Column {name!r} holds whole numbers beyond 2**53, which lose digits when treated as measurements. If "
+            "it is an identifier, drop it or turn it into text."
+        )
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInput(f"Column {name!r} holds an infinite value (row {row}); use NaN for what is not known.")

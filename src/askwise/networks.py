@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from askwise.errors import AskwiseError
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 MOST_CATEGORIES = 32
@@ -45,7 +46,8 @@ class CellCoder:
     A hidden cell is 0 (the mean of a scaled number, no category) and its mask entry is 0.
     """
 
-    def __init__(self, values: np.ndarray, schema: Schema) -> None:
+    def __init__(self, rows: EncodedRows, schema: Schema) -> None:
+        values = rows.values
         self.is_category = schema.is_category
         self.mean = np.nanmean(values, axis=0)
         scale = np.nanstd(values, axis=0)
@@ -58,15 +60,15 @@ class CellCoder:
         columns = np.arange(len(self.widths))
         self.column = np.concatenate([np.repeat(columns, self.widths), columns])  # (P,) of the cells, then of the mask
 
-    def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """(n, D) encoded cells and the mask per column -> (n, P)."""
-        seen = np.where(mask, values, np.nan)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        """Encoded rows -> (n, P)."""
+        seen = rows.values
         numbers = np.clip(np.nan_to_num((seen - self.mean) / self.scale), -CLIP, CLIP)
         parts = [
             numbers[:, [j]] if levels is None else (seen[:, [j]] == levels).astype(float)
             for j, levels in enumerate(self.levels)
         ]
-        return np.hstack([*parts, mask.astype(float)])
+        return np.hstack([*parts, rows.observed.astype(float)])
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from askwise.errors import InvalidInput, listed
 
 AFFORDABLE_WITHIN = 1e-9
-"""Slack of every comparison of a price with a budget, so that ten times 0.1 buys what costs 1."""
+
+
+def affordable(price: Any, money: Any) -> Any:
+    """Whether `money` buys what costs `price`, within a relative 1e-9, so that ten times 0.1 buys what costs 1.
+
+    >>> affordable(1.0, sum([0.1] * 10)), affordable(1.0, 0.99)
+    (True, False)
+    """
+    return price * (1 - AFFORDABLE_WITHIN) <= money
 
 
 class Prices:
@@ -49,11 +58,13 @@ class Prices:
     def resolve(self, features: Sequence[Any]) -> Prices:
         """The same prices in feature order, every name checked and replaced by its position."""
         costs = _costs_in_order(self.costs, features)
+        if isinstance(self.shared, str | Mapping) or not isinstance(self.shared, Iterable):
+            raise InvalidInput(f"Prices: shared must be a list of pairs (features, saving); got {self.shared!r}.")
         shared = [_resolve_shared(entry, features, costs) for entry in self.shared]
         savings = np.zeros(len(costs))
         for together, saving in shared:
             savings[together] += saving
-        for i in np.flatnonzero(savings > costs + AFFORDABLE_WITHIN).tolist():
+        for i in np.flatnonzero(~affordable(savings, costs)).tolist():
             raise InvalidInput(
                 f"Prices: the shared savings of {features[i]!r} add up to {savings[i]:g}, more than its price "
                 f"{costs[i]:g}. A saving is the part of the price that is paid once for the whole set; lower it."
@@ -111,6 +122,8 @@ def check_budget(budget: Any, n: int) -> np.ndarray:
 def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
     if costs is None:
         return np.ones(len(features))
+    if isinstance(costs, pd.Series):
+        costs = _named(costs)
     if isinstance(costs, Mapping):
         values = np.full(len(features), np.nan)
         for name, price in costs.items():
@@ -132,6 +145,15 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
             f"The features are: {listed(features)}."
         )
     return np.array([_price(price, name) for price, name in zip(given, features, strict=True)])
+
+
+def _named(costs: pd.Series) -> Any:
+    """A Series with names as index is read by name, as everywhere in pandas; one that is only numbered, in order."""
+    if isinstance(costs.index, pd.RangeIndex):
+        return costs.to_numpy()
+    if costs.index.has_duplicates:
+        raise InvalidInput(f"costs names the feature {costs.index[costs.index.duplicated()][0]!r} twice; name it once.")
+    return costs.to_dict()
 
 
 def _real_array(given: Any) -> np.ndarray | None:

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from askwise.columns import Column, cast_if_exact, is_missing, read_column
+from askwise.columns import LARGEST_EXACT_INTEGER, Column, cast_if_exact, is_missing, read_column
 from askwise.errors import InvalidInput
+from askwise.rows import EncodedRows
 
 
 class Schema:
@@ -29,65 +31,47 @@ class Schema:
     ) -> None:
         self.columns = list(columns)
         self.framed = framed
+        self.is_category = np.array([column.is_category for column in self.columns])
         self.features, self.feature_columns = _features(self.columns, groups or {})
         self.owner = np.empty(len(self.columns), dtype=int)
-        for i, members in enumerate(self.feature_columns):
-            self.owner[members] = i
+        for i, columns_of_feature in enumerate(self.feature_columns):
+            self.owner[columns_of_feature] = i
 
-    @classmethod
-    def read(cls, X: Any) -> Schema:
-        """Read kinds and categories off a training table."""
-        if not isinstance(X, pd.DataFrame):
-            array = as_array(X)
-            columns = [Column(f"x{j}", array.dtype) for j in range(array.shape[1])]
-        else:
-            repeated = X.columns[X.columns.duplicated()]
-            if len(repeated):
-                raise InvalidInput(f"X has two columns named {repeated[0]!r}; column names must differ.")
-            if not X.shape[1]:
-                raise InvalidInput("X has 0 feature(s) (columns) while a minimum of 1 is required.")
-            columns = [read_column(label, X[label]) for label in X.columns]
-            alike = pd.Index([column.name for column in columns])
-            if alike.has_duplicates:
-                raise InvalidInput(f"X has two columns that read {alike[alike.duplicated()][0]!r}; rename one of them.")
-        schema = cls(columns, isinstance(X, pd.DataFrame))
-        empty = np.isnan(schema.encode(X)).all(axis=0)
-        for j in np.flatnonzero(empty):
-            raise InvalidInput(
-                f"Column {columns[j].name!r} of X has no value in any row, so nothing can be learned about it. Drop it "
-                "(and wrap a model that does without it)."
-            )
-        return schema
+    def encode(self, X: Any) -> EncodedRows:
+        """A table with the columns of the training table -> numbers, NaN = not observed."""
+        table = as_table(X)
+        if not isinstance(table, pd.DataFrame):
+            if self.is_category.any():
+                raise InvalidInput(
+                    "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
+                )
+            if table.shape[1] != len(self.columns):
+                raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
+            return EncodedRows(table.astype(float))
+        if self.framed and list(table.columns) != [column.label for column in self.columns]:
+            raise InvalidInput(_column_difference([column.label for column in self.columns], list(table.columns)))
+        if table.shape[1] != len(self.columns):
+            raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
+        if not len(table):
+            return EncodedRows(np.empty((0, len(self.columns))))
+        cells, unseen = zip(*(c.encode(table.iloc[:, j]) for j, c in enumerate(self.columns)), strict=True)
+        return EncodedRows(np.column_stack(cells), {j: new for j, new in enumerate(unseen) if new})
 
-    def grouped(self, groups: Mapping[str, Sequence[Any]] | None) -> Schema:
-        """The same columns (shared, not copied) with `groups` of them as features."""
-        return Schema(self.columns, self.framed, groups)
-
-    @property
-    def is_category(self) -> np.ndarray:
-        return np.array([column.is_category for column in self.columns])
-
-    def encode(self, X: Any) -> np.ndarray:
-        """Table -> (n, D) floats, NaN = not observed. An array of numbers is taken as encoded already."""
-        if not isinstance(X, pd.DataFrame):
-            array = as_array(X).astype(float, copy=False)
-            if array.shape[1] != len(self.columns):
-                raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {array.shape[1]}.")
-            return array
-        if self.framed and list(X.columns) != [column.label for column in self.columns]:
-            raise InvalidInput(_column_difference([column.label for column in self.columns], list(X.columns)))
-        if X.shape[1] != len(self.columns):
-            raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {X.shape[1]}.")
-        cells = [column.encode(X.iloc[:, j]) for j, column in enumerate(self.columns)]
-        return np.column_stack(cells) if len(X) else np.empty((0, len(self.columns)))
-
-    def decode(self, values: np.ndarray, columns: Iterable[int] | None = None, framed: bool | None = None) -> Any:
-        """(n, D) floats -> the table the wrapped model takes, or some columns of it."""
+    def decode(self, rows: EncodedRows, columns: Iterable[int] | None = None, framed: bool | None = None) -> Any:
+        """Encoded rows -> the table the wrapped model takes, or some columns of it."""
         picked = range(len(self.columns)) if columns is None else list(columns)
         if not (self.framed if framed is None else framed):
-            cells = values if columns is None else values[:, list(picked)]
+            cells = rows.values if columns is None else rows.values[:, list(picked)]
             return cells if self.framed else cast_if_exact(cells, self.columns[0].dtype)
-        return pd.DataFrame({self.columns[j].label: self.columns[j].decode(values[:, j]) for j in picked})
+        cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ())) for j in picked}
+        return pd.DataFrame({self.columns[j].label: cells for j, cells in cells_of.items()})
+
+    def castable(self, values: np.ndarray) -> np.ndarray:
+        """(n,) rows whose cells all fit the dtypes of the training table, so that decoding keeps those."""
+        fits = np.ones(len(values), dtype=bool)
+        for j, column in enumerate(self.columns):
+            fits &= column.castable(values[:, j])
+        return fits
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:
         """Mask per feature (n, M) -> mask per column (n, D)."""
@@ -96,8 +80,8 @@ class Schema:
     def any_column(self, column_mask: np.ndarray) -> np.ndarray:
         """Mask per column (n, D) -> per feature (n, M): whether any column of the feature is set."""
         out = np.zeros((len(column_mask), len(self.features)), dtype=bool)
-        for i, members in enumerate(self.feature_columns):
-            out[:, i] = column_mask[:, members].any(axis=1)
+        for i, columns in enumerate(self.feature_columns):
+            out[:, i] = column_mask[:, columns].any(axis=1)
         return out
 
     def position(self, feature: Any, owner: str = "feature") -> int:
@@ -110,10 +94,10 @@ class Schema:
 
     def encode_feature(self, i: int, value: Any) -> np.ndarray:
         """An answer for feature `i` -> the encoded cells of its columns; a group takes a dict of columns."""
-        members = [self.columns[j] for j in self.feature_columns[i]]
-        if len(members) == 1 and not isinstance(value, Mapping):
-            return np.array([members[0].encode_answer(value)])
-        names = [column.name for column in members]
+        columns = [self.columns[j] for j in self.feature_columns[i]]
+        if len(columns) == 1 and not isinstance(value, Mapping):
+            return np.array([columns[0].encode_answer(value)])
+        names = [column.name for column in columns]
         if not isinstance(value, Mapping) or not value or not set(map(str, value)) <= set(names):
             raise InvalidInput(
                 f"The answer for {self.features[i]!r} must be a dict with columns out of {names}; got {value!r}."
@@ -122,10 +106,10 @@ class Schema:
         if not given:
             feature = self.features[i]
             raise InvalidInput(
-                f"The answer for {feature!r} is missing. If it cannot be had, call unavailable({feature!r})."
+                f"The answer for {feature!r} is missing. If it is unavailable, call unavailable({feature!r})."
             )
         return np.array(
-            [column.encode_answer(given[column.name]) if column.name in given else np.nan for column in members]
+            [column.encode_answer(given[column.name]) if column.name in given else np.nan for column in columns]
         )
 
     def show_feature(self, i: int, row: np.ndarray) -> Any:
@@ -134,18 +118,57 @@ class Schema:
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
 
-def as_array(X: Any) -> np.ndarray:
-    """`X` as a checked two-dimensional array of numbers, NaN allowed."""
-    if isinstance(X, np.ndarray) and X.dtype == float and X.ndim == 2 and X.size and not np.isinf(X).any():
-        return X  # the common case inside askwise, without scikit-learn's checks
+def read_table(X: Any, groups: Mapping[str, Sequence[Any]] | None = None) -> tuple[Schema, EncodedRows]:
+    """The schema of a training table, with `groups` of columns as features, and its rows encoded by it."""
+    table = as_table(X)
+    if not isinstance(table, pd.DataFrame):
+        columns = [Column(f"x{j}", table.dtype) for j in range(table.shape[1])]
+    else:
+        columns = _columns(table)
+    schema = Schema(columns, isinstance(table, pd.DataFrame), groups)
+    rows = schema.encode(table)
+    for j in np.flatnonzero(~rows.observed.any(axis=0)):
+        raise InvalidInput(
+            f"Column {columns[j].name!r} of X has no value in any row, so nothing can be learned about it. Drop it "
+            "(and wrap a model that does without it)."
+        )
+    return schema, rows
+
+
+def _columns(table: pd.DataFrame) -> list[Column]:
+    repeated = table.columns[table.columns.duplicated()]
+    if len(repeated):
+        raise InvalidInput(f"X has two columns named {repeated[0]!r}; column names must differ.")
+    if not table.shape[1]:
+        raise InvalidInput("X has 0 feature(s) (columns) while a minimum of 1 is required.")
+    columns = [read_column(label, table[label]) for label in table.columns]
+    alike = pd.Index([column.name for column in columns])
+    if alike.has_duplicates:
+        raise InvalidInput(f"X has two columns that read {alike[alike.duplicated()][0]!r}; rename one of them.")
+    return columns
+
+
+def as_table(X: Any) -> Any:
+    """`X` as a DataFrame, or as a checked two-dimensional array of numbers; NaN allowed."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "get_columns") and hasattr(X, "to_dict"):  # polars, whose own conversion needs pyarrow
+        return pd.DataFrame(X.to_dict(as_series=False))
+    if issparse(X):
+        raise InvalidInput("X is a sparse matrix, and rows must be dense here; pass X.toarray() or a DataFrame.")
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.astype(float).filled(np.nan)
     try:
-        return np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
+        array = np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
     except ValueError as error:
         if "could not convert string" in str(error) or "bytes/strings" in str(error):
             raise InvalidInput(
                 f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
             ) from None
         raise
+    if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > LARGEST_EXACT_INTEGER:
+        raise InvalidInput("X holds whole numbers beyond 2**53, which lose digits when treated as measurements.")
+    return array
 
 
 def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) -> tuple[list[str], list[np.ndarray]]:
@@ -154,7 +177,7 @@ def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) ->
     if not isinstance(groups, Mapping) or len({str(group) for group in groups}) < len(groups):
         raise InvalidInput(f"groups must be a dict {{feature name: [columns]}} with different names; got {groups!r}.")
     owner: dict[int, str] = {}
-    members: dict[str, list[int]] = {}
+    columns_of: dict[str, list[int]] = {}
     for group, listed in groups.items():
         if isinstance(listed, str) or not isinstance(listed, Iterable) or not list(listed):
             raise InvalidInput(f"groups[{group!r}] must list one or more columns by name or position; got {listed!r}.")
@@ -170,16 +193,16 @@ def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) ->
                     f"groups: the column {names[j]!r} stands in {owner[j]!r} and in {group!r}; one is enough."
                 )
             owner[j] = str(group)
-            members.setdefault(str(group), []).append(j)
+            columns_of.setdefault(str(group), []).append(j)
     for j, name in enumerate(names):
         if j not in owner:
-            if name in members:
+            if name in columns_of:
                 raise InvalidInput(
                     f"groups: {name!r} is the name of a group and of a column outside it; rename the group."
                 )
-            members[name] = [j]
-    ordered = sorted(members, key=lambda feature: min(members[feature]))
-    return ordered, [np.array(sorted(members[feature])) for feature in ordered]
+            columns_of[name] = [j]
+    ordered = sorted(columns_of, key=lambda feature: min(columns_of[feature]))
+    return ordered, [np.array(sorted(columns_of[feature])) for feature in ordered]
 
 
 def _column_difference(expected: list[Any], got: list[Any]) -> str:

@@ -16,9 +16,11 @@ from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, PolicyContext, Random, Static
 from askwise.epistemic import (
     AuxiliaryEnsemble,
+    BeliefModel,
     EpistemicEstimator,
     FeatureDistance,
     MCDropout,
+    Novelty,
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
@@ -29,12 +31,13 @@ from askwise.predict import (
     RulePredictor,
     SubsetPredictor,
 )
-from askwise.predict.base import check_labels
-from askwise.predict.wrapped import BlackBox, fitted_classifier
+from askwise.predict.base import check_labels, class_positions
+from askwise.predict.wrapped import BlackBox, FrozenModel, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
-from askwise.schema import Schema
-from askwise.value.targets import Fitted, held_out_states
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
+from askwise.value import held_out_states
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
@@ -143,22 +146,21 @@ class DynamicFeatureSelector(FeatureAcquirer):
             Passed on when an unfitted estimator is fitted.
         """
         self._check_options()
-        schema = Schema.read(X)  # names the column that cannot be used, before anything is trained
+        schema, rows = read_table(X, self.groups)  # names the column that cannot be used, before anything is trained
         X = self._table(X, reset=True)
         y = check_labels(X, y)
-        as_prices(self.costs).resolve(schema.grouped(self.groups).features)
+        prices = as_prices(self.costs).resolve(schema.features)
         self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
         self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
-        self.predictor_ = self._make_predictor(self.estimator_).fit(X, y)
-        self.classes_ = self.predictor_.classes_
-        self.schema_ = self.predictor_.schema_.grouped(self.groups)
-        self.features_ = self.schema_.features
-        self.prices_ = as_prices(self.costs).resolve(self.features_)
-        self.costs_ = self.prices_.costs
-        self.epistemic_ = self._make_epistemic(self.predictor_, X, y)
+        self.schema_, self.features_, self.prices_, self.costs_ = schema, schema.features, prices, prices.costs
+        model = FrozenModel(self.estimator_, schema)
+        self.classes_ = model.classes
+        self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
+        self.beliefs_.novelty = Novelty(self.beliefs_.predictor, self._seeds["predictor"])
+        self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         self.policy_ = self._make_policy()
         if hasattr(self.predictor_, "adaptation_report_"):
             self.adaptation_report_ = self.predictor_.adaptation_report_
@@ -203,54 +205,51 @@ class DynamicFeatureSelector(FeatureAcquirer):
             return ConditionalPredictor(estimator, random_state=seed)
         return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)
 
-    def _make_epistemic(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> EpistemicEstimator | None:
+    def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> BeliefModel:
+        """Predictor and members around `model`, from encoded rows and labels as positions in its classes."""
+        predictor = self._make_predictor(model.estimator).fit_encoded(model, rows, y)
+        epistemic = self._make_epistemic(predictor)
+        return BeliefModel(predictor, None if epistemic is None else epistemic.fit(predictor))
+
+    def _make_epistemic(self, predictor: SubsetPredictor) -> EpistemicEstimator | None:
         seed = self._seeds["epistemic"]
         if self.epistemic is None:
             return None
         if isinstance(self.epistemic, EpistemicEstimator):
-            return copy.copy(self.epistemic).fit(predictor, X, y)  # a clone would unfit the members it was given
+            return copy.copy(self.epistemic)  # a clone would unfit the members it was given
         kinds: dict[str, Callable[[], EpistemicEstimator]] = {
             "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs, progress=self.progress),
             "dropout": lambda: MCDropout(random_state=seed),
             "distance": lambda: FeatureDistance(random_state=seed),
         }
-        kind = suitable_epistemic(predictor, y) if self.epistemic == "auto" else self.epistemic
-        return kinds[kind]().fit(predictor, X, y)
+        return kinds[suitable_epistemic(predictor) if self.epistemic == "auto" else self.epistemic]()
 
     def _make_policy(self) -> Policy:
         named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        policy = self.policy if isinstance(self.policy, Policy) else named[self.policy]()
-        fitted = (self.predictor_, self.epistemic_)
+        policy: Policy = clone(self.policy) if isinstance(self.policy, Policy) else named[self.policy]()
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is else self._fitted_without
         context = PolicyContext(
-            values=self.predictor_.training_values_,
+            rows=self.predictor_.training_rows_,
             y=self.predictor_.training_labels_,
             schema=self.schema_,
             prices=self.prices_,
-            predictor=self.predictor_,
-            epistemic=self.epistemic_,
+            beliefs=self.beliefs_,
             risk_weight=self.risk_weight,
-            held_out=lambda: held_out_states(fitted, self.schema_, refit, random_state=self._seeds["folds"]),
+            held_out=lambda: held_out_states(self.beliefs_, self.schema_, refit, random_state=self._seeds["folds"]),
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
         return policy.fit(context)
 
-    def _fitted_without(self, rows: np.ndarray) -> Fitted:
+    def _fitted_without(self, rows: np.ndarray) -> BeliefModel:
         """Predictor and members around a model fitted on all training rows but `rows`."""
-        rest = np.setdiff1d(np.arange(len(self.predictor_.training_values_)), rows)
-        X = self.schema_.decode(self.predictor_.training_values_[rest])
-        y = self.classes_[self.predictor_.training_labels_[rest]]
+        rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
+        known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
-        model = fitted_classifier(self.estimator, X, y, weights)
-        predictor = self._make_predictor(model).fit(X, y, schema=self.predictor_.schema_)
-        return predictor, self._make_epistemic(predictor, X, y)
+        model = fitted_classifier(self.estimator, self.schema_.decode(known), self.classes_[labels], weights)
+        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels)
 
-    def _policy(self) -> Policy:
-        """The policy with the risk weight of now."""
+    def _risk_weight(self) -> float:
         self._check_risk_weight()
-        has_its_own = isinstance(self.policy, Greedy) and self.policy.risk_weight is not None
-        if isinstance(self.policy_, Greedy) and not has_its_own:
-            self.policy_.risk_weight = self.risk_weight
-        return self.policy_
+        return float(self.risk_weight)

@@ -1,4 +1,4 @@
-"""Masks: which cells or features are observed (True). Check them, draw them, hide what they do not show."""
+"""Masks: which cells or features are observed (True). Check them, draw them, extend them."""
 
 from __future__ import annotations
 
@@ -19,26 +19,17 @@ def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.nda
     return np.array(np.broadcast_to(array, shape))
 
 
-def apply_mask(values: np.ndarray, mask: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """The one gate: observed = mask and not NaN, and every other cell becomes NaN.
-
-    A computation that reads a hidden cell then yields NaN and never a flattering score. Returns new arrays.
-
-    >>> apply_mask(np.array([[1.0, 2.0, np.nan]]), np.array([[True, False, True]]))
-    (array([[ 1., nan, nan]]), array([[ True, False, False]]))
-    """
-    present = ~np.isnan(values)
-    observed = present if mask is None else check_mask(mask, values.shape) & present
-    return np.where(observed, values, np.nan), observed
-
-
 def sample(n: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
     """Random masks (n, n_features): size uniform on 0..M-1, then a uniform subset of that size.
 
     Uniform subsets would nearly all have M/2 features, while budgets live below that.
     """
-    sizes = rng.integers(0, n_features, size=n)
-    ranks = rng.random((n, n_features)).argsort(axis=1).argsort(axis=1)
+    return sample_of_sizes(rng.integers(0, n_features, size=n), n_features, rng)
+
+
+def sample_of_sizes(sizes: np.ndarray, n_features: int, rng: np.random.Generator) -> np.ndarray:
+    """Random masks (n, n_features), uniform among those of the given sizes (n,)."""
+    ranks = rng.random((len(sizes), n_features)).argsort(axis=1).argsort(axis=1)
     return np.asarray(ranks < sizes[:, None])
 
 

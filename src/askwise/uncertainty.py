@@ -5,6 +5,7 @@ Classes are on the last axis and ensemble members on the first. A NaN probabilit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -219,6 +220,8 @@ class Uncertainty:
         variance of the members' probabilities
     confidence_gap
         1 - probability of the predicted class
+    novelty
+        how far the case is outside of what was seen in training, 0 within it; NaN where that was not asked
 
     Examples
     --------
@@ -232,10 +235,28 @@ class Uncertainty:
     epistemic: np.ndarray
     variance: np.ndarray
     confidence_gap: np.ndarray
+    novelty: np.ndarray
 
     def as_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, for instance as columns of a DataFrame."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def replaced(self, rows: np.ndarray, new: Uncertainty) -> Uncertainty:
+        """A copy with the entries of `rows` (n,) bool replaced by those of `new`, in order."""
+        arrays = {name: values.copy() for name, values in self.as_dict().items()}
+        for name, values in new.as_dict().items():
+            arrays[name][rows] = values
+        return Uncertainty(**arrays)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Uncertainty]) -> Uncertainty:
+        """The uncertainties of several blocks of rows as one."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in parts[0].as_dict()})
+
+    @classmethod
+    def stacked(cls, steps: Sequence[Uncertainty]) -> Uncertainty:
+        """(n,) arrays of several steps as (n, steps) arrays."""
+        return cls(**{name: np.stack([getattr(step, name) for step in steps], axis=1) for name in steps[0].as_dict()})
 
 
 def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty:
@@ -257,12 +278,12 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     >>> {name: values.round(3).tolist() for name, values in summarize([[0.5, 0.5]]).as_dict().items()}
     ... # doctest: +NORMALIZE_WHITESPACE
     {'total': [0.693], 'aleatoric': [nan], 'mutual_information': [nan], 'epistemic': [nan], 'variance': [nan],
-     'confidence_gap': [0.5]}
+     'confidence_gap': [0.5], 'novelty': [nan]}
     """
     total, gap = entropy(proba), confidence_gap(proba)
+    unknown = np.full_like(total, np.nan)
     if members is None:
-        unknown = np.full_like(total, np.nan)
-        return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap)
+        return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap, unknown.copy())
     return Uncertainty(
         total=total,
         aleatoric=aleatoric(members),
@@ -270,6 +291,7 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
         epistemic=epistemic_divergence(members, proba),
         variance=ensemble_variance(members),
         confidence_gap=gap,
+        novelty=unknown,
     )
 
 

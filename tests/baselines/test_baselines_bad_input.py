@@ -26,7 +26,7 @@ from askwise.baselines import (
     StaticCMI,
     TabNet,
 )
-from askwise.baselines.parameters import Flag, Number, Several, Whole
+from askwise.parameters import Flag, Number, Several, Whole
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
 

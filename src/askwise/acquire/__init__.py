@@ -1,11 +1,12 @@
 """Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.acquisition import Acquisition, PolicyMasks, Trajectory, run_episodes
+from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
+from askwise.acquire.trajectory import Trajectory
 
 __all__ = [
     "DQN",

@@ -12,18 +12,26 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.acquire.acquisition import Acquisition, Trajectory, checked_scores, purchases, run_episodes
-from askwise.acquire.evaluation import default_budgets, measures, state_within
-from askwise.acquire.policies import CachedPolicy, Policy
+from askwise.acquire.acquisition import Acquisition, checked_scores, nothing_known, run_episodes
+from askwise.acquire.evaluation import (
+    FinalState,
+    default_budgets,
+    ends_of_each_budget,
+    ends_of_one_run,
+    measures,
+)
+from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
-from askwise.epistemic import EpistemicEstimator, assess
+from askwise.acquire.trajectory import Trajectory
+from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
-from askwise.schema import Schema, as_array
+from askwise.rows import EncodedRows
+from askwise.schema import Schema, as_table
 from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
@@ -42,6 +50,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     costs_: np.ndarray
     predictor_: SubsetPredictor
     epistemic_: EpistemicEstimator | None
+    beliefs_: BeliefModel
     policy_: Policy
 
     def __sklearn_tags__(self) -> Any:
@@ -51,8 +60,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y | x_S) for rows with NaN for what is not known, (n, C). Never acquires."""
-        values = self._encode(X)
-        return self.predictor_.predict_proba(values)
+        return self.predictor_.proba(self._encode(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
@@ -66,8 +74,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def uncertainty(self, X: Any) -> Uncertainty:
         """How far to trust `predict_proba`: total, aleatoric, mutual_information, epistemic and more, (n,) each."""
-        values = self._encode(X)
-        return assess(self.predictor_, self.epistemic_, values, ~np.isnan(values))[1]
+        rows = self._encode(X)
+        parts = [rows.take(part) for part in self._blocks(len(rows))]
+        found = [self.beliefs_.uncertainty(self.beliefs_.believe(part), part) for part in parts]
+        return Uncertainty.concatenated(found)
 
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
         """The rules behind `predict_proba` of each row: those that fire in reduced form, and those still possible.
@@ -79,11 +89,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         most
             Rules of each kind that are listed, the weightiest first.
         """
-        values = self._encode(X)
+        rows = self._encode(X)
         if mask is not None:
-            known = check_mask(mask, (len(values), len(self.features_)))
-            values = np.where(self.schema_.expand(known), values, np.nan)
-        found = self.predictor_.explain(values, most=most)
+            rows = rows.masked(self.schema_.expand(check_mask(mask, (len(rows), len(self.features_)))))
+        found = self.predictor_.explain_encoded(rows, most)
         if found is None:
             raise InvalidInput(
                 f"{type(self.predictor_).__name__} has no rules to explain a prediction with. A tree, a forest, a rule "
@@ -91,12 +100,16 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             )
         return found
 
-    def scores(self, X: Any) -> np.ndarray:
+    def gains(self, X: Any) -> np.ndarray:
         """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
         state = self._state(self._encode(X), np.inf, None)
-        return np.where(state.mask, -np.inf, checked_scores(self._policy(), state.values, state.mask, state.left))
+        return np.where(state.mask, -np.inf, checked_scores(self.policy_, state))
 
-    def suggest(self, X: Any, budget: Any = None, available: Any = None) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
+        """What the policy ranks the features by, (n, M); -inf for those that are known."""
+        return self.gains(X)
+
+    def suggest(self, X: Any, budget: Any = None, available: Any = None, *, as_names: bool = False) -> np.ndarray:
         """Index of the next feature for rows with NaN for what is not known, (n,); -1 = stop.
 
         Parameters
@@ -104,10 +117,13 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         budget
             Money that is left, one number or one per row. What is known is not charged, and triggers savings.
         available
-            (n, M) or (M,) bool: features that can be had.
+            (n, M) or (M,) bool: features that can be bought.
+        as_names
+            Give names instead of positions, None = stop.
         """
         state = self._state(self._encode(X), budget, available)
-        return state.choose(self._policy(), state.buyable(self.predictor_))[0]
+        choice = state.choose(self.policy_, state.buyable())[0]
+        return np.array([*self.features_, None], dtype=object)[choice] if as_names else choice
 
     def acquire(
         self,
@@ -122,29 +138,32 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X
-            The truth; NaN = cannot be had. The policy sees a cell only once it is bought.
+            The truth; NaN = unavailable. The policy sees a cell only once it is bought.
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
             A `Stopping` rule; None spends what it can.
         available
-            (n, M) or (M,) bool: features that can be had.
+            (n, M) or (M,) bool: features that can be bought.
         known
-            (n, M) or (M,) bool: features had from the start; they are not charged.
+            (n, M) or (M,) bool: features known from the start; they are not charged.
         """
-        if stop is not None and not isinstance(stop, Stopping):
-            raise InvalidInput(
-                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
-            )
+        self._check_stop(stop)
         truth = self._encode(X)
         shape = (len(truth), len(self.features_))
         had = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known")
-        there = self.schema_.any_column(~np.isnan(truth))
+        there = self.schema_.any_column(truth.observed)
         allowed = there if available is None else there & check_mask(available, shape, "available")
-        values = np.where(self.schema_.expand(had), truth, np.nan)
-        state = self._state(values, budget, allowed)
+        state = self._state(truth.masked(self.schema_.expand(had)), budget, allowed)
         policy = self._policy_for(truth)
-        return run_episodes(state, truth, policy, self.predictor_, self.epistemic_, stop, self.progress)
+        blocks = self._blocks(len(truth))
+        if len(blocks) == 1:
+            return run_episodes(state, truth.values, policy, stop, self.progress)
+        runs = [
+            run_episodes(state.take(part), truth.values[part], policy, stop)
+            for part in track(blocks, "acquiring", len(blocks), self.progress)
+        ]
+        return Trajectory.concatenated(runs)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, balanced accuracy, log loss, calibration error and money spent, one row per budget.
@@ -160,86 +179,100 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        return pd.DataFrame([{"budget": b, **measures(labels, *end)} for b, end in zip(budgets, ends, strict=True)])
+        return pd.DataFrame([{"budget": b, **measures(labels, end)} for b, end in zip(budgets, ends, strict=True)])
 
-    def start(self, known: Mapping[str, Any] | None = None, budget: float | None = None) -> Session:
-        """One case, by feature name; `known` (feature -> value) is had already and not charged."""
+    def start(
+        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | None = None
+    ) -> Session:
+        """One case, by feature name.
+
+        Parameters
+        ----------
+        known
+            Feature -> value, known already and not charged.
+        budget
+            The most that the case may cost; None = the selector's own, and unlimited if that is None.
+        stop
+            A `Stopping` rule; once it is met, nothing more is suggested.
+        """
         check_is_fitted(self, "policy_")
-        budget = self.budget if budget is None else budget
-        return Session(self.schema_, self.prices_, self._policy(), self.predictor_, self.epistemic_, known, budget)
+        self._check_stop(stop)
+        nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
+        return Session(self._state(nothing, budget, None), self.policy_, known, stop)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` takes by itself."""
         check_is_fitted(self, "policy_")
         return default_budgets(self.prices_)
 
-    def _policy(self) -> Policy:
-        """The policy as it is to score now."""
+    def _policy_for(self, truth: EncodedRows) -> Policy:
+        """The policy that buys for rows whose truth is `truth`, which only one that declares it may read."""
         return self.policy_
 
-    def _policy_for(self, truth: np.ndarray) -> Policy:
-        """The policy that buys for rows whose truth is `truth`, which only one that declares it may read."""
-        return self._policy()
+    def _risk_weight(self) -> float:
+        """The weight of epistemic uncertainty in a gain."""
+        return 0.0
+
+    def _check_stop(self, stop: Any) -> None:
+        if stop is not None and not isinstance(stop, Stopping):
+            raise InvalidInput(
+                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
+            )
 
     def _table(self, X: Any, reset: bool) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
-        table = X if isinstance(X, pd.DataFrame) else as_array(X)
+        table = as_table(X)
         try:
             validate_data(self, table, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise InvalidInput(f"X: {str(error).strip()}\nWhat is not known is NaN; its column stays.") from None
         return table
 
-    def _encode(self, X: Any) -> np.ndarray:
+    def _encode(self, X: Any) -> EncodedRows:
         check_is_fitted(self, "policy_")
-        X = self._table(X, reset=False)
-        if not isinstance(X, pd.DataFrame) and self.schema_.is_category.any():
-            raise InvalidInput(
-                "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
-            )
-        return self.schema_.encode(X)
+        return self.schema_.encode(self._table(X, reset=False))
 
-    def _state(self, values: np.ndarray, budget: Any, available: Any) -> Acquisition:
-        n, shape = len(values), (len(values), len(self.features_))
+    def _blocks(self, n: int) -> list[slice]:
+        """Rows to work on together, so that their beliefs fit into memory."""
+        step = self.beliefs_.rows_at_once
+        return [slice(start, start + step) for start in range(0, max(n, 1), step)]
+
+    def _state(self, rows: EncodedRows, budget: Any, available: Any) -> Acquisition:
+        n, shape = len(rows), (len(rows), len(self.features_))
         allowed = np.ones(shape, dtype=bool) if available is None else check_mask(available, shape, "available")
         left = check_budget(self.budget if budget is None else budget, n)
-        mask = self.schema_.any_column(~np.isnan(values))
-        return Acquisition(self.schema_, self.prices_, values.copy(), mask, allowed, left)
+        mask = self.schema_.any_column(rows.observed)
+        weight = self._risk_weight()
+        return Acquisition(self.schema_, self.prices_, self.beliefs_, rows, mask, allowed, left, risk_weight=weight)
 
-    def final_states(
-        self, X: Any, budgets: Sequence[float], policy: Policy | None = None
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """(proba (n, C), spent (n,), features bought (n,)) under each budget, from rows whose truth is in `X`.
+    def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+        """Where each case ends under each budget, from rows whose truth is in `X`.
 
-        `policy` in place of the fitted one, such as `askwise.acquire.Random(0)`. With equal prices one run serves all
-        budgets, unless the policy reads the budget.
+        `policy` is used in place of the fitted one, such as `askwise.acquire.Random(0)`. With equal prices one run
+        serves all budgets, unless the policy reads the budget.
         """
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
         if self.prices_.uniform and not chosen.reads_budget:
-            start = self._nothing_known(truth, max(budgets, default=0.0))
-            run = run_episodes(start, truth, chosen, self.predictor_, progress=self.progress)
-            return [state_within(run, budget) for budget in budgets]
-        n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
-        parts = np.array_split(np.array(budgets, dtype=float), n_jobs)
-        jobs = (delayed(self._ends)(truth, part, chosen, self.progress if n_jobs == 1 else False) for part in parts)
+            shares, n_jobs = [np.array(budgets, dtype=float)], 1
+        else:
+            n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
+            shares = np.array_split(np.array(budgets, dtype=float), n_jobs)
+        show = self.progress if n_jobs == 1 else False
+        jobs = (delayed(self._ends)(truth, share, chosen, show) for share in shares)
         return [end for ends in Parallel(n_jobs=n_jobs)(jobs) for end in ends]
 
-    def _nothing_known(self, truth: np.ndarray, budget: float) -> Acquisition:
-        return self._state(np.full_like(truth, np.nan), budget, self.schema_.any_column(~np.isnan(truth)))
+    def _ends(self, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str) -> list[FinalState]:
+        one_run = self.prices_.uniform and not policy.reads_budget
+        blocks = [self._nothing_known(truth, part) for part in self._blocks(len(truth))]
+        ends = [
+            (ends_of_one_run if one_run else ends_of_each_budget)(state, truth.values[state.ids], policy, budgets)
+            for state in track(blocks, "acquiring", len(blocks), progress)
+        ]
+        return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
 
-    def _ends(
-        self, truth: np.ndarray, budgets: np.ndarray, policy: Policy, progress: bool | str
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """As `final_states`, an episode for each budget: nothing is predicted before the money is spent."""
-        cached = CachedPolicy(policy)
-        ends = []
-        for budget in track(budgets, "budgets", len(budgets), progress):
-            cached.start()
-            state = self._nothing_known(truth, budget)
-            spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
-            for features, paid in purchases(state, truth, cached, self.predictor_):
-                spent += paid
-                bought += features >= 0
-            ends.append((self.predictor_.predict_proba(state.values, state.column_mask), spent, bought))
-        return ends
+    def _nothing_known(self, truth: EncodedRows, part: slice) -> Acquisition:
+        weight = self._risk_weight()
+        beliefs = self.beliefs_ if weight else BeliefModel(self.predictor_)  # members serve the gain alone here
+        ids = np.arange(len(truth))[part]
+        return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)

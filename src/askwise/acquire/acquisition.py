@@ -1,4 +1,4 @@
-"""Rows being bought: what is known, what it cost, what can be had next; and the loop that buys.
+"""Cases being bought for: what is known, what it cost, what can be bought next; and the loop that buys.
 
 A batch of n rows and a session of one run through the same class. Arrays stay full size; a row that is done is
 carried forward.
@@ -6,18 +6,19 @@ carried forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from askwise.epistemic import EpistemicEstimator, assess
-from askwise.errors import AskwiseError, InvalidInput
-from askwise.predict.base import SubsetPredictor
-from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.acquire.trajectory import Trajectory
+from askwise.epistemic import BeliefModel
+from askwise.errors import AskwiseError
+from askwise.predict.belief import Belief
+from askwise.prices import Prices, affordable
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty
@@ -28,68 +29,119 @@ if TYPE_CHECKING:
 
 
 class Acquisition:
-    """The state of n rows: observed cells, features had, and money left.
+    """The state of n cases: what is observed and believed of each, the features acquired, and the money left.
 
     Parameters
     ----------
     schema, prices
         Features and their (resolved) prices.
-    values
-        (n, D) encoded cells that are known now, NaN elsewhere.
+    beliefs
+        What predicts.
+    rows
+        The n encoded cases, NaN in every cell that is not known.
     mask
-        (n, M) features that are known now; they are not charged.
+        (n, M) features that are known; they are not charged.
     available
-        (n, M) features that can be had.
+        (n, M) features that can be bought.
     left
         (n,) money.
+    risk_weight
+        The weight of epistemic uncertainty in a gain, for policies that have none of their own.
+    ids
+        (n,) number of each case, from which random policies draw; 0 to n - 1 by default.
     """
 
     def __init__(
         self,
         schema: Schema,
         prices: Prices,
-        values: np.ndarray,
+        beliefs: BeliefModel,
+        rows: EncodedRows,
         mask: np.ndarray,
         available: np.ndarray,
         left: np.ndarray,
+        *,
+        risk_weight: float = 0.0,
+        ids: np.ndarray | None = None,
     ) -> None:
         self.schema = schema
         self.prices = prices
-        self.values = values
+        self.beliefs = beliefs
+        self.rows = rows
         self.mask = mask
         self.available = available
         self.left = left
+        self.risk_weight = risk_weight
+        self.ids = np.arange(len(rows)) if ids is None else ids
+        self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this is a part of, and where
+        self._belief: Belief | None = None
+        self._outdated = np.ones(len(rows), dtype=bool)
 
     def copy(self) -> Acquisition:
         """An independent copy, for undo."""
+        other = copy.copy(self)
+        other.available, other._outdated = self.available.copy(), self._outdated.copy()
+        return other  # `receive` replaces the other arrays and never writes into them
+
+    @property
+    def belief(self) -> Belief:
+        """What is believed of all cases."""
+        return self.belief_of(np.ones(len(self.rows), dtype=bool))
+
+    def belief_of(self, rows: np.ndarray) -> Belief:
+        """What is believed of the cases that `rows` (n,) bool marks; computed once per state, whoever asks."""
+        if self._whole is not None:
+            whole, at = self._whole
+            wanted = np.zeros(len(whole.rows), dtype=bool)
+            wanted[at[rows]] = True
+            return whole.belief_of(wanted)
+        new = rows & self._outdated
+        if self._belief is None:
+            new = self._outdated
+            self._belief = self.beliefs.believe(self.rows)
+        elif new.all():
+            self._belief = self.beliefs.believe(self.rows, previous=self._belief)
+        elif new.any():
+            found = self.beliefs.believe(self.rows.take(new), previous=self._belief.take(new))
+            self._belief = self._belief.put(new, found)
+        self._outdated = self._outdated & ~new
+        return self._belief if rows.all() else self._belief.take(rows)
+
+    def take(self, rows: Any) -> Acquisition:
+        """Some of the cases, by position or by a boolean mask, as a state of its own."""
         return Acquisition(
             self.schema,
             self.prices,
-            self.values.copy(),
-            self.mask.copy(),
-            self.available.copy(),
-            self.left.copy(),
+            self.beliefs,
+            self.rows.take(rows),
+            self.mask[rows],
+            self.available[rows],
+            self.left[rows],
+            risk_weight=self.risk_weight,
+            ids=self.ids[rows],
         )
 
-    @property
-    def column_mask(self) -> np.ndarray:
-        """(n, D) observed cells."""
-        return self.schema.expand(self.mask) & ~np.isnan(self.values)
+    def part(self, rows: np.ndarray) -> Acquisition:
+        """The cases that `rows` (n,) bool marks, to be scored: what is believed of them is shared with this state."""
+        part = self.take(rows)
+        part._whole = (self, np.flatnonzero(rows))
+        return part
 
-    def buyable(self, predictor: SubsetPredictor | None = None) -> np.ndarray:
-        """(n, M) features not yet had that are available, affordable, and can still matter to the predictor."""
-        affordable = self.prices.now(self.mask) <= self.left[:, None] + AFFORDABLE_WITHIN
-        buyable = ~self.mask & self.available & affordable
-        if predictor is not None:
-            buyable &= self.schema.any_column(predictor.candidates(self.values, self.column_mask))
-        return buyable
+    def buyable(self) -> np.ndarray:
+        """(n, M) features not yet known that are available, affordable, and can still matter to the predictor."""
+        within = affordable(self.prices.now(self.mask), self.left[:, None])
+        open_columns = self.beliefs.predictor.open_columns(self.rows)
+        return ~self.mask & self.available & within & self.schema.any_column(open_columns)
 
     def choose(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next feature of each row, (n,), -1 where nothing is buyable; and the scores, (n, M).
 
-        What is free now is taken first; then the highest score, ties to the lowest index; -inf is never bought.
+        What is currently free is taken first; then the highest score, ties to the lowest index; -inf is never bought.
         """
-        scores = checked_scores(policy, self.values, self.mask, self.left)
+        scores = np.full(self.mask.shape, -np.inf)
+        buying = np.any(buyable, axis=1)
+        if buying.any():
+            scores[buying] = checked_scores(policy, self if buying.all() else self.part(buying))
         scores = np.where(buyable, scores, -np.inf)
         free = buyable & (self.prices.now(self.mask) == 0)
         ranked = np.where(free, np.inf, scores)
@@ -104,114 +156,35 @@ class Acquisition:
         paid[rows] = self.prices.now(self.mask)[rows, features[rows]]
         after = extended(self.mask, features)
         new = self.schema.expand(after & ~self.mask)
-        self.values = np.where(new, cells, self.values)
+        self.rows = self.rows.with_values(np.where(new, cells, self.rows.values))
         self.mask = after
         self.left = np.maximum(self.left - paid, 0.0)
+        self._outdated = self._outdated | (features >= 0)
         return paid
 
 
-def checked_scores(policy: Policy, values: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
     """`policy.scores`, with its shape checked and NaN refused."""
-    scores = np.asarray(policy.scores(values, mask, left), dtype=float)
-    if scores.shape != mask.shape or np.isnan(scores).any():
-        problem = "NaN" if scores.shape == mask.shape else f"shape {scores.shape}"
+    scores = np.asarray(policy.scores(state), dtype=float)
+    if scores.shape != state.mask.shape or np.isnan(scores).any():
+        problem = "NaN" if scores.shape == state.mask.shape else f"shape {scores.shape}"
         raise AskwiseError(
-            f"{type(policy).__name__}.scores must return numbers of shape {mask.shape} (rows, features); got {problem}."
+            f"{type(policy).__name__}.scores must return numbers of shape {state.mask.shape} (rows, features); "
+            f"got {problem}."
         )
     return scores
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """What was bought for each row, in order, and what was predicted after each step.
-
-    Attributes
-    ----------
-    order
-        (n, T) features in order of purchase, -1 = none.
-    costs
-        (n, T) price paid at each step.
-    proba
-        (n, T + 1, C) predictions; index 0 is before the first purchase.
-    uncertainty
-        `Uncertainty` whose arrays are (n, T + 1).
-    start
-        (n, M) features known before the first purchase.
-    features, classes
-        Names of the features (mask order) and class labels (order of `proba`).
-    """
-
-    order: np.ndarray
-    costs: np.ndarray
-    proba: np.ndarray
-    uncertainty: Uncertainty
-    start: np.ndarray
-    features: list[str]
-    classes: np.ndarray
-
-    @property
-    def n_steps(self) -> int:
-        """T, the number of steps of the longest row."""
-        return self.order.shape[1]
-
-    def mask_after(self, t: int) -> np.ndarray:
-        """(n, M) features known after `t` purchases."""
-        mask = self.start
-        for step in range(self._step(t)):
-            mask = extended(mask, self.order[:, step])
-        return mask.copy()
-
-    def spent_after(self, t: int) -> np.ndarray:
-        """(n,) money spent after `t` purchases."""
-        return np.asarray(self.costs[:, : self._step(t)].sum(axis=1))
-
-    def predict(self, t: int = -1) -> np.ndarray:
-        """(n,) predicted class after `t` purchases; -1 = at the end."""
-        return np.asarray(self.classes[self.proba[:, self._step(t)].argmax(axis=1)])
-
-    def to_frame(self) -> pd.DataFrame:
-        """One tidy row per case and step; step 0 is before the first purchase, and a row ends where its buying does."""
-        n = len(self.order)
-        bought = np.column_stack([np.zeros(n, dtype=int), self.order])
-        names = np.array([*self.features, None], dtype=object)
-        case, step = np.nonzero(np.column_stack([np.ones(n, dtype=bool), self.order >= 0]))
-        paid = np.column_stack([np.zeros(n), self.costs])
-        table: dict[str, Any] = {
-            "case": case,
-            "step": step,
-            "feature": np.where(step == 0, None, names[bought[case, step]]),
-            "cost": paid[case, step],
-            "spent": paid.cumsum(axis=1)[case, step],
-            "prediction": self.classes[self.proba.argmax(axis=2)][case, step],
-        }
-        for c, label in enumerate(self.classes):
-            table[f"proba_{label}"] = self.proba[case, step, c]
-        for name, values in self.uncertainty.as_dict().items():
-            table[name] = values[case, step]
-        return pd.DataFrame(table)
-
-    def _step(self, t: int) -> int:
-        if t == -1:
-            return self.n_steps
-        if not isinstance(t, int | np.integer) or not 0 <= t <= self.n_steps:
-            raise InvalidInput(f"t must be a number of purchases from 0 to {self.n_steps} (-1 = the end); got {t!r}.")
-        return t
-
-
 def purchases(
-    state: Acquisition,
-    truth: np.ndarray,
-    policy: Policy,
-    predictor: SubsetPredictor,
-    wants_to_stop: Callable[[], np.ndarray] | None = None,
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Buy until no row can or wants to; yields (features, prices paid) after each step, a feature of -1 = none."""
     done = np.zeros(len(state.mask), dtype=bool)
     while True:
-        buyable = state.buyable(predictor) & ~done[:, None]
-        if wants_to_stop is not None:
+        buyable = state.buyable() & ~done[:, None]
+        if stop is not None:
             has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
-            done |= wants_to_stop() & ~has_free
+            done |= stop.stops(state) & ~has_free
             buyable &= ~done[:, None]
         if not buyable.any():
             return
@@ -223,33 +196,25 @@ def purchases(
 
 
 def steps(
-    state: Acquisition,
-    truth: np.ndarray,
-    policy: Policy,
-    predictor: SubsetPredictor,
-    epistemic: EpistemicEstimator | None = None,
-    stop: Stopping | None = None,
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, Uncertainty]]:
     """`purchases` with what is predicted after each: yields (features, paid, proba, uncertainties), first as it was."""
     n = len(state.mask)
-    proba, found = assess(predictor, epistemic, state.values, state.column_mask)
-    uncertainty = found.as_dict()
-    yield np.full(n, -1), np.zeros(n), proba, uncertainty
-    wants_to_stop = None if stop is None else lambda: stop.stops(state, proba)
-    for choice, paid in purchases(state, truth, policy, predictor, wants_to_stop):
+    proba, found = state.belief.proba, state.beliefs.uncertainty(state.belief, state.rows)
+    yield np.full(n, -1), np.zeros(n), proba, found
+    for choice, paid in purchases(state, truth, policy, stop):
         bought = choice >= 0
-        new_proba, found = assess(predictor, epistemic, state.values[bought], state.column_mask[bought])
-        proba = _replaced(proba, bought, new_proba)
-        uncertainty = {name: _replaced(uncertainty[name], bought, new) for name, new in found.as_dict().items()}
-        yield choice, paid, proba, uncertainty
+        belief = state.belief_of(bought)
+        proba = proba.copy()
+        proba[bought] = belief.proba
+        found = found.replaced(bought, state.beliefs.uncertainty(belief, state.rows.take(bought)))
+        yield choice, paid, proba, found
 
 
 def run_episodes(
     state: Acquisition,
     truth: np.ndarray,
     policy: Policy,
-    predictor: SubsetPredictor,
-    epistemic: EpistemicEstimator | None = None,
     stop: Stopping | None = None,
     progress: bool | str = False,
 ) -> Trajectory:
@@ -259,43 +224,65 @@ def run_episodes(
     """
     start = state.mask.copy()
     most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
-    buying = track(steps(state, truth, policy, predictor, epistemic, stop), "acquiring", most_steps, progress)
+    buying = track(steps(state, truth, policy, stop), "acquiring", most_steps, progress)
     chosen, paid, probas, uncertainties = zip(*buying, strict=True)
-    names = uncertainties[0]
     return Trajectory(
         order=np.stack(chosen, axis=1)[:, 1:],
         costs=np.stack(paid, axis=1)[:, 1:],
         proba=np.stack(probas, axis=1),
-        uncertainty=Uncertainty(**{name: np.stack([step[name] for step in uncertainties], axis=1) for name in names}),
+        uncertainty=Uncertainty.stacked(uncertainties),
         start=start,
         features=list(state.schema.features),
-        classes=predictor.classes_,
+        classes=state.beliefs.predictor.classes_,
     )
 
 
 class PolicyMasks:
-    """Draws the subsets that a policy visits: each row is bought for a random number of steps (Eq. 4)."""
+    """Draws the subsets that a policy visits: each row is bought for a random number of steps (Eq. 4).
 
-    def __init__(self, policy: Policy, schema: Schema, prices: Prices) -> None:
+    Parameters
+    ----------
+    policy
+        A fitted policy.
+    schema, prices, beliefs
+        As in `Acquisition`.
+    """
+
+    def __init__(self, policy: Policy, schema: Schema, prices: Prices, beliefs: BeliefModel) -> None:
         self.policy = policy
         self.schema = schema
         self.prices = prices
+        self.beliefs = beliefs
 
     def __call__(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n, D) encoded rows -> mask per column."""
-        n, n_features = len(values), len(self.schema.features)
-        available = self.schema.any_column(~np.isnan(values))
-        nothing = np.zeros((n, n_features), dtype=bool)
-        state = Acquisition(
-            self.schema, self.prices, np.full_like(values, np.nan), nothing, available, np.full(n, np.inf)
-        )
-        for left in rng.integers(0, n_features, size=n) - np.arange(n_features)[:, None]:
+        state = nothing_known(self.schema, self.prices, self.beliefs, EncodedRows(values))
+        n_features = len(self.schema.features)
+        for left in rng.integers(0, n_features, size=len(values)) - np.arange(n_features)[:, None]:
             choice, _ = state.choose(self.policy, state.buyable() & (left > 0)[:, None])
             state.receive(choice, values)
-        return state.column_mask
+        return state.rows.observed
 
 
-def _replaced(old: np.ndarray, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
-    out = old.copy()
-    out[rows] = new
-    return out
+def nothing_known(
+    schema: Schema,
+    prices: Prices,
+    beliefs: BeliefModel,
+    truth: EncodedRows,
+    *,
+    risk_weight: float = 0.0,
+    ids: np.ndarray | None = None,
+) -> Acquisition:
+    """Cases at their start, with unlimited money; what `truth` has can be bought."""
+    n = len(truth)
+    return Acquisition(
+        schema,
+        prices,
+        beliefs,
+        rows=truth.with_values(np.full_like(truth.values, np.nan)),
+        mask=np.zeros((n, len(schema.features)), dtype=bool),
+        available=schema.any_column(truth.observed),
+        left=np.full(n, np.inf),
+        risk_weight=risk_weight,
+        ids=ids,
+    )

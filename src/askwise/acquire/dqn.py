@@ -17,16 +17,16 @@ really observed. Deviations from the paper, numbered:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.acquisition import Acquisition, nothing_known
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
+from askwise.parameters import Whole, check_limits
 from askwise.progress import track
-from askwise.schema import Schema
 from askwise.value import HeldOutStates, per_cost
 
 
@@ -76,13 +76,6 @@ class DQN(Policy):
         buffer_size: int = 10_000,
         reward: str = "gain",
     ) -> None:
-        if preset not in PRESETS or reward not in ("gain", "area"):
-            raise InvalidInput(
-                f'DQN: preset must be one of {tuple(PRESETS)} and reward "gain" or "area"; got {preset!r}, {reward!r}.'
-            )
-        for name, value in (("n_episodes", n_episodes), ("buffer_size", buffer_size), ("hidden", hidden)):
-            if value < 1:
-                raise InvalidInput(f"DQN: {name} must be at least 1; got {value!r}.")
         self.preset = preset
         self.n_episodes = n_episodes
         self.gamma = gamma
@@ -90,33 +83,27 @@ class DQN(Policy):
         self.buffer_size = buffer_size
         self.reward = reward
 
-    def fit(self, context: PolicyContext) -> DQN:
+    def fit(self, context: PolicyContext) -> Self:
         import_torch('policy="rl"', 'policy="greedy"')
-        fitted = DQN(**self._options())
-        fitted.schema_ = context.schema
-        fitted.coder_ = CellCoder(context.values, context.schema)
+        if self.preset not in PRESETS or self.reward not in ("gain", "area"):
+            raise InvalidInput(
+                f'DQN: preset must be one of {tuple(PRESETS)} and reward "gain" or "area"; got {self.preset!r}, '
+                f"{self.reward!r}."
+            )
+        check_limits(self, {name: Whole(1) for name in ("n_episodes", "buffer_size", "hidden")})
+        self.coder_ = CellCoder(context.rows, context.schema)
         rng = np.random.default_rng(context.random_state)
         with seeded(context.random_state):
-            fitted.layers_, fitted.returns_ = _train(fitted, context, PRESETS[self.preset], rng)
-        return fitted
+            self.layers_, self.returns_ = _train(self, context, PRESETS[self.preset], rng)
+        return self
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+    def scores(self, state: Acquisition) -> np.ndarray:
         """Q(x_S, i): the gain per cost expected from buying i now and the best features after it."""
-        return np.where(mask, -np.inf, self.layers_(state_inputs(self.coder_, self.schema_, X, mask)))
+        return np.where(state.mask, -np.inf, self.layers_(self.coder_(state.rows)))
 
-    def _options(self) -> dict[str, Any]:
-        names = ("preset", "n_episodes", "gamma", "hidden", "buffer_size", "reward")
-        return {name: getattr(self, name) for name in names}
-
-    schema_: Schema
     coder_: CellCoder
     layers_: Layers
     returns_: np.ndarray  # undiscounted return of each training episode, in order
-
-
-def state_inputs(coder: CellCoder, schema: Schema, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """What the network sees: observed cells and the mask per column."""
-    return coder(values, schema.expand(mask) & ~np.isnan(values))
 
 
 def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.Generator) -> tuple[Layers, np.ndarray]:
@@ -125,7 +112,7 @@ def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.
     gamma = schedule.gamma if dqn.gamma is None else dqn.gamma
     held_out = context.held_out()
     n_features = len(context.schema.features)
-    width = state_inputs(dqn.coder_, context.schema, context.values[:1], np.zeros((1, n_features), bool)).shape[1]
+    width = dqn.coder_(context.rows.take([0])).shape[1]
     online, target = (dueling([width, dqn.hidden, dqn.hidden], n_features) for _ in range(2))
     target.load_state_dict(online.state_dict())
     optimizer = torch.optim.Adam(online.parameters(), lr=schedule.learning_rate, fused=True)
@@ -135,7 +122,7 @@ def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.
     waves = -(-dqn.n_episodes // schedule.rows_at_once)
     for wave in track(range(waves), "learning to ask", waves, context.progress):
         n = min(schedule.rows_at_once, dqn.n_episodes - wave * schedule.rows_at_once)
-        episode = _Episode(context, held_out, rng.integers(len(context.values), size=n), dqn)
+        episode = _Episode(context, held_out, rng.integers(len(context.rows), size=n), dqn)
         while episode.buyable.any():
             n_rounds += 1
             exploration = max(0.01, 1.0 - n_rounds / (0.7 * waves * n_features))
@@ -154,19 +141,12 @@ class _Episode:
 
     def __init__(self, context: PolicyContext, held_out: HeldOutStates, rows: np.ndarray, dqn: DQN) -> None:
         self.context, self.held_out, self.rows, self.dqn = context, held_out, rows, dqn
-        n, n_features = len(rows), len(context.schema.features)
-        self.state = Acquisition(
-            context.schema,
-            context.prices,
-            values=np.full((n, context.values.shape[1]), np.nan),
-            mask=np.zeros((n, n_features), dtype=bool),
-            available=held_out.available[rows],
-            left=np.full(n, np.inf),
-        )
+        self.truth = context.rows.take(rows)
+        self.state = nothing_known(context.schema, context.prices, context.beliefs, self.truth)
         self.objective = self.start = self._objective()
-        self.buyable = self.state.buyable(context.predictor)
+        self.buyable = self.state.buyable()
         self.inputs = self._inputs()
-        self.returns = np.zeros(n)
+        self.returns = np.zeros(len(rows))
 
     def step(self, online: Any, exploration: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Buy one feature for each row that can; returns the transitions of these rows."""
@@ -180,12 +160,12 @@ class _Episode:
         acting = self.buyable.any(axis=1)
         action = np.where(acting, ranked.argmax(axis=1), -1)
         before, inputs = self.objective, self.inputs
-        paid = self.state.receive(action, self.context.values[self.rows])
+        paid = self.state.receive(action, self.truth.values)
         self.objective = self._objective()
         gain = (self.start if self.dqn.reward == "area" else before) - self.objective
         reward = per_cost(gain, paid)
         self.returns += np.where(acting, reward, 0.0)
-        self.buyable = self.state.buyable(self.context.predictor)
+        self.buyable = self.state.buyable()
         self.inputs = self._inputs()
         return tuple(part[acting] for part in (inputs, action, reward, self.inputs, self.buyable))
 
@@ -195,7 +175,7 @@ class _Episode:
         return np.asarray(discrepancy + self.context.risk_weight * epistemic)
 
     def _inputs(self) -> np.ndarray:
-        return state_inputs(self.dqn.coder_, self.context.schema, self.state.values, self.state.mask)
+        return self.dqn.coder_(self.state.rows)
 
 
 def _update(online: Any, target: Any, optimizer: Any, batch: list[Any], gamma: float) -> None:

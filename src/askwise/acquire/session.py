@@ -12,12 +12,12 @@ import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
-from askwise.epistemic import EpistemicEstimator, assess
+from askwise.acquire.stopping import Stopping
+from askwise.columns import plain
 from askwise.errors import InvalidInput
-from askwise.predict.base import SubsetPredictor
 from askwise.predict.rules.explanation import Explanation
-from askwise.prices import AFFORDABLE_WITHIN, Prices, check_budget
-from askwise.schema import Schema
+from askwise.prices import affordable
+from askwise.rows import EncodedRows
 
 
 @dataclass(frozen=True)
@@ -38,27 +38,15 @@ class Session:
 
     def __init__(
         self,
-        schema: Schema,
-        prices: Prices,
+        state: Acquisition,
         policy: Policy,
-        predictor: SubsetPredictor,
-        epistemic: EpistemicEstimator | None = None,
         known: Mapping[str, Any] | None = None,
-        budget: float | None = None,
+        stop: Stopping | None = None,
     ) -> None:
-        self._schema = schema
+        self._state = state
+        self._schema = state.schema
         self._policy = policy
-        self._predictor = predictor
-        self._epistemic = epistemic
-        n_features = len(schema.features)
-        self._state = Acquisition(
-            schema,
-            prices,
-            values=np.full((1, len(schema.columns)), np.nan),
-            mask=np.zeros((1, n_features), dtype=bool),
-            available=np.ones((1, n_features), dtype=bool),
-            left=check_budget(budget, 1),
-        )
+        self._stop = stop
         self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
@@ -67,9 +55,16 @@ class Session:
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         for name, value in (known or {}).items():
             i = self._unknown_feature(name)
-            self._state.mask[0, i] = True
-            self._state.values[0, schema.feature_columns[i]] = schema.encode_feature(i, value)
+            state.mask[0, i] = True
+            state.rows.values[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
+        state.rows = EncodedRows(state.rows.values)
         self._record("start", None, None, 0.0)
+
+    def __repr__(self) -> str:
+        state = self._trace[-1]["state"]
+        share = state["probabilities"][str(state["prediction"])]
+        left = "no limit" if self.left is None else f"{self.left:g} left"
+        return f"<Session: {state['prediction']} ({share:.0%}) from {self.known}; {left}>"
 
     @property
     def left(self) -> float | None:
@@ -80,17 +75,20 @@ class Session:
     def known(self) -> dict[str, Any]:
         """What is known of the case, by feature."""
         had = np.flatnonzero(self._state.mask[0]).tolist()
-        return {self._schema.features[i]: self._schema.show_feature(i, self._state.values[0]) for i in had}
+        return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in had}
 
     def suggest(self) -> Suggestion | None:
-        """The feature to acquire next; None where nothing can be bought or nothing is left to ask."""
+        """The feature to acquire next; None where nothing can be bought or the stopping rule is met."""
         if not self._thought:
             self._suggestion, self._thought = self._suggest(), True
         return self._suggestion
 
     def _suggest(self) -> Suggestion | None:
         state = self._state
-        buyable = state.buyable(self._predictor)
+        buyable = state.buyable()
+        enough = self._stop is not None and bool(self._stop.stops(state)[0])
+        if enough:  # what is free is still worth having
+            buyable = buyable & (state.prices.now(state.mask) == 0)
         if not buyable.any():
             return None
         choice, scores = state.choose(self._policy, buyable)
@@ -108,7 +106,7 @@ class Session:
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
         price = float(self._state.prices.now(self._state.mask)[0, i])
-        if price > self._state.left[0] + AFFORDABLE_WITHIN:
+        if not affordable(price, self._state.left[0]):
             raise InvalidInput(
                 f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. What is known "
                 "without paying is given to start(known=...)."
@@ -117,10 +115,10 @@ class Session:
         cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
         with self._all_or_nothing():
             paid = self._state.receive(np.array([i]), cells)
-            self._record("answer", feature, self._schema.show_feature(i, self._state.values[0]), float(paid[0]))
+            self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
 
     def unavailable(self, feature: str) -> None:
-        """The feature cannot be had for this case; it is not suggested again and not charged."""
+        """The feature is unavailable for this case; it is not suggested again and not charged."""
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
@@ -136,17 +134,21 @@ class Session:
         self._thought = False
 
     def report(self) -> dict[str, Any]:
-        """Everything about the case, ready for JSON: NaN is None, an unlimited budget is None."""
+        """Everything about the case, ready for JSON.
+
+        None stands for what is unknown (an uncertainty without members) or unlimited (the budget left), "infinite" for
+        an uncertainty that is.
+        """
         suggestion = self.suggest()
         report = {
             **self._trace[-1]["state"],
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
             "spent": float(sum(step["cost"] for step in self._trace)),
-            "left": self.left,
+            "budget_left": self.left,
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
-                {"feature": name, "cost": cost, "gain": _finite(gain)}
+                {"feature": name, "cost": cost, "gain": as_json(gain)}
                 for name, cost, gain in (suggestion.ranking if suggestion else [])
             ],
             "trace": [{**{k: v for k, v in step.items() if k != "state"}, **step["state"]} for step in self._trace],
@@ -154,11 +156,12 @@ class Session:
         return copy.deepcopy(report)
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
-        found, trust = assess(self._predictor, self._epistemic, self._state.values, self._state.column_mask)
-        classes = self._predictor.classes_
-        rules = self._predictor.explain(self._state.values, self._state.column_mask)
-        trusted = {name: values[0] for name, values in trust.as_dict().items()}
-        state = described(classes, found[0], trusted, None if rules is None else rules[0])
+        beliefs, rows = self._state.beliefs, self._state.rows
+        belief = self._state.belief
+        trust = {name: values[0] for name, values in beliefs.uncertainty(belief, rows).as_dict().items()}
+        rules = beliefs.predictor.explain_encoded(rows)
+        state = described(beliefs.predictor.classes_, belief.proba[0], trust, None if rules is None else rules[0])
+        state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
     @contextlib.contextmanager
@@ -175,7 +178,7 @@ class Session:
     def _unknown_feature(self, feature: str) -> int:
         i = self._schema.position(feature)
         if self._state.mask[0, i]:
-            value = self._schema.show_feature(i, self._state.values[0])
+            value = self._schema.show_feature(i, self._state.rows.values[0])
             raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() back to before it to change it.")
         return i
 
@@ -183,16 +186,19 @@ class Session:
 def described(
     classes: np.ndarray, proba: np.ndarray, uncertainty: Mapping[str, float], rules: Explanation | None = None
 ) -> dict[str, Any]:
-    """A prediction (C,), its uncertainties and the rules behind it, ready for JSON: NaN is None."""
-    best = classes[proba.argmax()]
+    """A prediction (C,), its uncertainties and the rules behind it, ready for JSON (see `Session.report`)."""
     explained = {} if rules is None else {"rules": rules.as_dict(classes)}
     return {
-        "prediction": best.item() if isinstance(best, np.generic) else best,
+        "prediction": plain(classes[proba.argmax()]),
         "probabilities": {str(label): float(p) for label, p in zip(classes, proba, strict=True)},
-        "uncertainty": {name: _finite(float(value)) for name, value in uncertainty.items()},
+        "uncertainty": {name: as_json(float(value)) for name, value in uncertainty.items() if name != "novelty"},
+        "novelty": as_json(float(uncertainty.get("novelty", np.nan))),
         **explained,
     }
 
 
-def _finite(number: float) -> float | None:
-    return number if np.isfinite(number) else None
+def as_json(number: float) -> float | str | None:
+    """A number as JSON has it: None where unknown, "infinite" where it is."""
+    if np.isnan(number):
+        return None
+    return number if np.isfinite(number) else "infinite"

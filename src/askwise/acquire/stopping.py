@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Stopping:
     """A rule that ends the buying of a row; subclasses write `stops`."""
 
-    def stops(self, state: Acquisition, proba: np.ndarray) -> np.ndarray:
+    def stops(self, state: Acquisition) -> np.ndarray:
         """(n,) bool: rows that buy nothing more."""
         raise NotImplementedError
 
@@ -33,5 +33,5 @@ class Confidence(Stopping):
             raise InvalidInput(f"threshold must be a probability in (0, 1]; got {threshold!r}.")
         self.threshold: float = float(threshold)
 
-    def stops(self, state: Acquisition, proba: np.ndarray) -> np.ndarray:
-        return np.asarray(proba.max(axis=1) >= self.threshold)
+    def stops(self, state: Acquisition) -> np.ndarray:
+        return np.asarray(state.belief.proba.max(axis=1) >= self.threshold)

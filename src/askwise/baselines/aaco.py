@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.baselines.parameters import ADAM, Limits, Number, Whole
+from askwise.parameters import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.predict import ConditionalPredictor, ImputedPredictor

@@ -9,7 +9,7 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Policy
-from askwise.baselines.parameters import Limits, check_limits
+from askwise.parameters import Limits, check_limits
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.prices import Prices, as_prices

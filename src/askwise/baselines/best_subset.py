@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.baselines.parameters import Limits, Whole
+from askwise.parameters import Limits, Whole
 from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.baselines.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
+from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from

@@ -14,7 +14,7 @@ from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
-from askwise.baselines.parameters import Limits, Whole
+from askwise.parameters import Limits, Whole
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.gaussian import GaussianDataset
 from askwise.datasets.switch import SWITCH, SwitchDataset

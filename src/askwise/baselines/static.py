@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.baselines.parameters import Limits, Whole
+from askwise.parameters import Limits, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
 from askwise.predict.base import SubsetPredictor

@@ -10,7 +10,7 @@ import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.baselines.parameters import ADAM, Flag, Limits, Number, Whole
+from askwise.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
 from askwise.predict.base import SubsetPredictor

@@ -2,96 +2,144 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from askwise.epistemic.novelty import Novelty
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.stacked import StackedModels
+from askwise.predict.belief import Belief
+from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 
 class EpistemicEstimator(BaseEstimator):
-    """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit` and, with members, `stacked`."""
+    """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit` and, with members, `joined`."""
 
     @property
     def around_the_mean(self) -> bool:
         """Whether e is the divergence of the members from their mean (Eq. 17), not from the prediction (Eq. 13)."""
         return False
 
-    def fit(self, predictor: SubsetPredictor, X: Any, y: Any) -> Self:
+    def fit(self, predictor: SubsetPredictor) -> Self:
         """Prepare the members around `predictor`, from the rows it was fitted on."""
-        self._separate: list[SubsetPredictor] = []
-        self._fit(predictor, X, np.asarray(y))
-        self._bind(predictor)
+        self._fit(predictor)
         return self
 
-    def around(self, predictor: SubsetPredictor) -> Self:
-        """The same members with another predictor's completions."""
-        other = copy.copy(self)
-        other._bind(predictor)
-        return other
+    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
+        """`predictor` with the members beside its model, where all of them are averages over the same completions."""
+        return predictor
 
-    def _bind(self, predictor: SubsetPredictor) -> None:
-        """Ask the model and the members in one pass, where their answers are averages over the same completions."""
-        self._predictor = predictor
-        self._joint = None
-        stacked = self.stacked()
-        if stacked is not None and predictor.averages_the_model:
-            self._joint = predictor.with_model(StackedModels([predictor.model_, stacked]))
+    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
+        """`belief` with what this estimator adds to it, where the members could not be asked beside the model."""
+        return belief
 
-    def assess(
-        self,
-        values: np.ndarray,
-        mask: np.ndarray,
-        *,
-        leave_out: np.ndarray | None = None,
-        smooth_with: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, Uncertainty]:
-        """The prediction for encoded rows with the mask per column, (n, C), and its uncertainties, (n,) each.
-
-        `leave_out` as in `SubsetPredictor.predict_proba`; `smooth_with` (C,) is mixed into the prediction that
-        members are compared with, so that their divergence is finite.
-        """
-        asked = self._ask(values, mask, leave_out)
-        if np.isnan(asked).any():
-            row = int(np.isnan(asked).any(axis=(0, 2)).argmax())
-            raise InvalidInput(
-                f"The members around the model have no answer for row {row}; is a value of it too extreme?"
-            )
-        proba, members = asked[0], asked[1:]
-        primary = proba if smooth_with is None else smoothed(proba, smooth_with)
-        return proba, summarize(primary, members)
-
-    def members(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """(k, n, C) members' p(y | x_S)."""
-        return self._ask(values, mask, None)[1:]
-
-    def stacked(self) -> Any:
-        """The members side by side as one model (`predict.stacked`); None where there are no members."""
-        return None
-
-    def _ask(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
-        """(1 + k, n, C): the primary prediction, then the members'."""
-        if self._joint is not None:
-            side_by_side = self._joint.predict_proba(values, mask, leave_out=leave_out)  # (n, (1 + k) * C)
-            n_classes = len(self._predictor.classes_)
-            return side_by_side.reshape(len(values), -1, n_classes).transpose(1, 0, 2)
-        asked = [self._predictor, *self._separate]
-        return np.stack([one.predict_proba(values, mask, leave_out=leave_out) for one in asked])
-
-    def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
+    def _fit(self, predictor: SubsetPredictor) -> None:
         raise NotImplementedError
 
 
-def assess(
-    predictor: SubsetPredictor, epistemic: EpistemicEstimator | None, values: np.ndarray, mask: np.ndarray
-) -> tuple[np.ndarray, Uncertainty]:
-    """The prediction from what is observed, (n, C), and how far to trust it; NaN where there are no members."""
-    if epistemic is not None:
-        return epistemic.assess(values, mask)
-    proba = predictor.predict_proba(values, mask)
-    return proba, summarize(proba)
+class BeliefModel:
+    """What is believed of cases: a predictor, the members around it, and how far a case is from what was seen.
+
+    Parameters
+    ----------
+    predictor
+        A fitted `SubsetPredictor`.
+    epistemic
+        An `EpistemicEstimator` fitted around it, or around one with the same training rows; None for no members.
+    novelty
+        Distance to the training rows; None leaves it out, as in training.
+    """
+
+    def __init__(
+        self, predictor: SubsetPredictor, epistemic: EpistemicEstimator | None = None, novelty: Novelty | None = None
+    ) -> None:
+        self.predictor = predictor
+        self.epistemic = epistemic
+        self.novelty = novelty
+        self._joined = predictor if epistemic is None else epistemic.joined(predictor)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many cases to work on together, so that their beliefs fit into memory."""
+        return self._joined.rows_at_once
+
+    def believe(
+        self,
+        rows: EncodedRows,
+        *,
+        members: bool = True,
+        previous: Belief | None = None,
+        leave_out: np.ndarray | None = None,
+    ) -> Belief:
+        """All that is derived from what is observed of each row; rows that are alike are worked out once.
+
+        Parameters
+        ----------
+        members
+            Whether the members are asked, too.
+        previous, leave_out
+            As in `SubsetPredictor.believe`.
+        """
+        if leave_out is not None or len(rows) < 2:
+            return self._believe(rows, members, previous, leave_out)
+        first, inverse = _alike(rows.values)
+        if len(first) == len(rows):
+            return self._believe(rows, members, previous, None)
+        before = None if previous is None else previous.take(first)
+        return self._believe(rows.take(first), members, before, None).take(inverse)
+
+    def uncertainty(
+        self, belief: Belief, rows: EncodedRows | None = None, smooth_with: np.ndarray | None = None
+    ) -> Uncertainty:
+        """The uncertainties of a belief, (n,) each; NaN where only members could tell and there are none.
+
+        Parameters
+        ----------
+        rows
+            The rows that are believed, for the distance to the training data to join e; None leaves it out.
+        smooth_with
+            (C,) mixed into the prediction that members are compared with, so that their divergence is finite.
+        """
+        if np.isnan(belief.answers).any():
+            row = int(np.isnan(belief.answers).any(axis=(1, 2)).argmax())
+            raise InvalidInput(f"The model or a member has no answer for row {row}; is one of its values too extreme?")
+        primary = belief.proba if smooth_with is None else smoothed(belief.proba, smooth_with)
+        found = summarize(primary, belief.members)
+        if belief.epistemic is not None:
+            found = replace(found, epistemic=belief.epistemic)
+        elif self.epistemic is not None and self.epistemic.around_the_mean:
+            found = replace(found, epistemic=found.mutual_information)
+        return found if rows is None or self.novelty is None else self._with_novelty(found, belief, rows)
+
+    def _believe(
+        self, rows: EncodedRows, members: bool, previous: Belief | None, leave_out: np.ndarray | None
+    ) -> Belief:
+        if not members or self.epistemic is None:
+            return self.predictor.believe(rows, previous=previous, leave_out=leave_out)
+        belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
+        return self.epistemic.extended(belief, rows, leave_out)
+
+    def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
+        """e with the distance to the training data joined to it: at most ln C, as if nothing were known."""
+        assert self.novelty is not None
+        shared = getattr(self.predictor, "neighbors_", None) is self.novelty.neighbors
+        excess = self.novelty.excess(rows, belief.distances if shared else None)
+        if belief.epistemic is None:  # one that is a distance itself knows already
+            found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
+        return replace(found, novelty=excess)
+
+
+def _alike(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the first of each kind of row, and the kind of each row."""
+    as_bytes = np.ascontiguousarray(values).view(np.dtype((np.void, values.shape[1] * values.itemsize))).reshape(-1)
+    _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def joined_answers(belief: Belief, others: list[Any]) -> Belief:
+    """`belief` with further answers (n, C) beside those it has."""
+    return replace(belief, answers=np.concatenate([belief.answers, np.stack(others, axis=1)], axis=1))

@@ -9,11 +9,13 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
 from askwise.predict.final_layer import FinalLayer, final_layer
 from askwise.predict.imputed import typical_row
 from askwise.randomness import generator
-from askwise.uncertainty import Uncertainty, summarize
+from askwise.rows import EncodedRows
 
 
 class FeatureDistance(EpistemicEstimator):
@@ -30,20 +32,12 @@ class FeatureDistance(EpistemicEstimator):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def assess(
-        self,
-        values: np.ndarray,
-        mask: np.ndarray,
-        *,
-        leave_out: np.ndarray | None = None,
-        smooth_with: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, Uncertainty]:
-        proba = self._predictor.predict_proba(values, mask, leave_out=leave_out)
-        return proba, replace(summarize(proba), epistemic=self.distance(values, mask, leave_out))
+    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
+        return replace(belief, epistemic=self.distance(rows, leave_out))
 
-    def distance(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
-        """(n,) distance of what is known of each row to the training data; `leave_out` as in `predict_proba`."""
-        features = self._features(np.where(mask, values, self._typical))
+    def distance(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
+        """(n,) distance of what is known of each row to the training data; `leave_out` as in `SubsetPredictor`."""
+        features = self._features(rows.filled(self._typical))
         if leave_out is None:
             return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)
         k = self._search.n_neighbors
@@ -52,21 +46,18 @@ class FeatureDistance(EpistemicEstimator):
         own[~own.any(axis=1), k] = True  # the row itself is not among them: leave the farthest out
         return np.asarray(distances[~own].reshape(-1, k).mean(axis=1) / self._unit)
 
-    def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
+    def _fit(self, predictor: SubsetPredictor) -> None:
         from sklearn.neighbors import NearestNeighbors
 
-        values = predictor.training_values_
-        if self.n_neighbors < 1 or self.max_rows < 2:
-            raise InvalidInput(
-                f"n_neighbors must be at least 1; got {self.n_neighbors!r}; max_rows at least 2; got {self.max_rows!r}."
-            )
-        rows = self._rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
-        self._typical = typical_row(values, predictor.schema_.is_category)
+        check_limits(self, {"n_neighbors": Whole(1), "max_rows": Whole(2)})
+        rows = predictor.training_rows_
+        self._rows = generator(self.random_state).permutation(len(rows))[: self.max_rows]
+        self._typical = typical_row(rows, predictor.schema_.is_category)
         self._model = predictor.model_
-        self._scale = np.maximum(np.nanstd(values, axis=0), 1e-12)
-        completed = np.where(np.isnan(values[rows]), self._typical, values[rows])
+        self._scale = np.maximum(np.nanstd(rows.values, axis=0), 1e-12)
+        completed = rows.take(self._rows).filled(self._typical)
         try:
-            self._layer: FinalLayer | None = final_layer(predictor.model_, completed[:20])
+            self._layer: FinalLayer | None = final_layer(predictor.model_, completed.take(slice(20)))
         except InvalidInput:
             self._layer = None
         features = self._features(completed)
@@ -75,8 +66,8 @@ class FeatureDistance(EpistemicEstimator):
         typical = float(np.median(self._search.kneighbors()[0].mean(axis=1)))
         self._unit = typical if typical > 0 else 1.0
 
-    def _features(self, completed: np.ndarray) -> np.ndarray:
+    def _features(self, completed: EncodedRows) -> np.ndarray:
         if self._layer is not None:
             return self._layer.features(completed)
-        scaled = (completed - self._typical) / self._scale
+        scaled = (completed.values - self._typical) / self._scale
         return np.hstack([scaled / np.sqrt(scaled.shape[1]), np.log(np.maximum(self._model(completed), 1e-3))])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import unfrozen
-from askwise.predict.stacked import StackedDropout, dropout_layers
+from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers
 from askwise.predict.wrapped import BlackBox, is_torch_module
 from askwise.randomness import generator, seed_from
 
@@ -22,10 +20,12 @@ class MCDropout(EpistemicEstimator):
         self.n_samples = n_samples
         self.random_state = random_state
 
-    def stacked(self) -> Any:
-        return self._stacked
+    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
+        if not predictor.averages_the_model:
+            return predictor
+        return predictor.with_model(StackedModels([predictor.model_, self._stacked]))
 
-    def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
+    def _fit(self, predictor: SubsetPredictor) -> None:
         box = unfrozen(predictor.estimator_)
         if not (isinstance(box, BlackBox) and is_torch_module(box.function)):
             raise InvalidInput(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from askwise.epistemic.base import EpistemicEstimator
+from askwise.epistemic.base import EpistemicEstimator, joined_answers
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
 from askwise.predict.final_layer import split_pipeline, unfrozen
-from askwise.predict.stacked import stack
+from askwise.predict.stacked import StackedModels, stack
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier
 from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
-from askwise.uncertainty import Uncertainty
+from askwise.rows import EncodedRows
 
 
 class AuxiliaryEnsemble(EpistemicEstimator):
@@ -70,16 +70,18 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     def around_the_mean(self) -> bool:
         return self.center == "mean"
 
-    def stacked(self) -> Any:
-        return stack(self._models)
+    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
+        if not predictor.averages_the_model:
+            return predictor
+        return predictor.with_model(StackedModels([predictor.model_, stack(self._models)]))
 
-    def assess(self, *args: Any, **options: Any) -> tuple[np.ndarray, Uncertainty]:
-        proba, found = super().assess(*args, **options)
-        if self.around_the_mean:
-            found = replace(found, epistemic=found.mutual_information)
-        return proba, found
+    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
+        if belief.members is not None:
+            return belief
+        return joined_answers(belief, [member.proba(rows, leave_out) for member in self._separate])
 
-    def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
+    def _fit(self, predictor: SubsetPredictor) -> None:
+        y = predictor.classes_[predictor.training_labels_]
         if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
             raise InvalidInput(
                 'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
@@ -103,21 +105,19 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 raise InvalidInput(
                     f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
                 )
-        if not predictor.averages_the_model:
-            self._separate = self._adapted(predictor, y)
+        self._separate = [] if predictor.averages_the_model else self._adapted(predictor)
 
-    def _adapted(self, predictor: SubsetPredictor, y: np.ndarray) -> list[SubsetPredictor]:
+    def _adapted(self, predictor: SubsetPredictor) -> list[SubsetPredictor]:
         """Each member in a predictor of its own; those trained here with another seed and on rows of their own."""
         rng = generator(self.random_state)
-        adapted = []
-        for member in self.estimators_:
+        y, adapted = predictor.training_labels_, []
+        for model in self._models:
             own, rows = clone(predictor).set_params(estimator=None), np.arange(len(y))
             if self.estimators is None:
                 own = _reseeded(own, seed_from(rng))
                 rows = _bootstrap(y, rng) if self.resample == "bootstrap" else rows
-            own.set_params(estimator=member)
-            table = predictor.schema_.decode(predictor.training_values_[rows])
-            adapted.append(own.fit(table, y[rows], schema=predictor.schema_))
+            own.set_params(estimator=model.estimator)
+            adapted.append(own.fit_encoded(model, predictor.training_rows_.take(rows), y[rows]))
         return adapted
 
     def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
@@ -136,7 +136,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             )
         rng = generator(self.random_state)
         rows = predictor.training_rows_for_models()
-        table, labels = predictor.model_.table(predictor.training_values_[rows]), y[rows]
+        table, labels = predictor.model_.table(predictor.training_rows_.take(rows)), y[rows]
         steps, classifier = split_pipeline(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []

@@ -11,6 +11,7 @@ from askwise.errors import InvalidInput
 from askwise.networks import Layers
 from askwise.predict.final_layer import linear_layers, unfrozen
 from askwise.predict.wrapped import BlackBox, FrozenModel, as_tensor, evaluating, is_torch_module
+from askwise.rows import EncodedRows
 
 
 class LinearLayer(Protocol):
@@ -27,7 +28,7 @@ class Adapter:
 
     network: Any
 
-    def inputs(self, completed: np.ndarray) -> np.ndarray:
+    def inputs(self, completed: EncodedRows) -> np.ndarray:
         """The frozen part, (n, ...), from completed rows."""
         raise NotImplementedError
 
@@ -57,7 +58,7 @@ class ScaleAndShift(Adapter):
     def __init__(self, layer: LinearLayer) -> None:
         self.layer = layer
 
-    def inputs(self, completed: np.ndarray) -> np.ndarray:
+    def inputs(self, completed: EncodedRows) -> np.ndarray:
         return self.layer.features(completed)
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:
@@ -102,7 +103,7 @@ class LowRank(Adapter):
         self.module: Any = box.function
         self.rank = rank
 
-    def inputs(self, completed: np.ndarray) -> np.ndarray:
+    def inputs(self, completed: EncodedRows) -> np.ndarray:
         return np.array(self.model.table(completed), dtype=float)
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:

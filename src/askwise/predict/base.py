@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,17 +12,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput
+from askwise.predict.belief import Belief
 from askwise.predict.rules.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
-from askwise.schema import Schema
-from askwise.subsets import apply_mask
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
+
+ROWS_AT_ONCE = 4096
 
 
 class SubsetPredictor(BaseEstimator):
     """Predicts from any subset of the columns, with the wrapped model left as it is.
 
-    Subclasses write `_fit(values, y)` and `_predict(values, mask)`; both see encoded rows only, with every cell
-    that is not observed set to NaN. Promises, each tested for every subclass: rows sum to one; hidden cells do
+    The public methods take tables. Inside askwise rows are encoded once and go to `fit_encoded`, `proba`,
+    `full_proba`, `open_columns`, `explain_encoded` and `believe`, which take `EncodedRows`. Subclasses write
+    `_fit(rows, y)` and `_predict(rows)`. Promises, each tested for every subclass: rows sum to one; hidden cells do
     not matter; a row's answer does not depend on other rows; input is not changed; same seed, same numbers.
 
     Parameters
@@ -34,7 +39,7 @@ class SubsetPredictor(BaseEstimator):
     schema_ : Schema
     estimator_ : the fitted classifier
     classes_ : (C,) class labels, in the order of the columns of every `proba`
-    training_values_, training_labels_ : the encoded rows given to `fit`, and their labels as positions in `classes_`
+    training_rows_, training_labels_ : the encoded rows given to `fit`, and their labels as positions in `classes_`
     """
 
     averages_the_model = False
@@ -45,33 +50,24 @@ class SubsetPredictor(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> Self:
-        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = nobody has it).
-
-        `schema` is that of the whole table where `X` is a part of it, so that codes mean the same.
-        """
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing)."""
         y = check_labels(X, y)
-        self.schema_ = Schema.read(X) if schema is None else schema
-        self.estimator_ = fitted_classifier(self.estimator, X, y)
-        self.model_ = FrozenModel(self.estimator_, self.schema_)
-        self.classes_ = self.model_.classes
-        labels = class_positions(self.classes_, y)
-        values = self.schema_.encode(X).copy()
-        self.takes_missing_ = self.model_.takes_missing(values)
-        self.training_values_, self.training_labels_ = values, labels
-        self._fit(values, labels)
+        schema, rows = read_table(X)
+        model = FrozenModel(fitted_classifier(self.estimator, X, y), schema)
+        return self.fit_encoded(model, rows, class_positions(model.classes, y))
+
+    def fit_encoded(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> Self:
+        """`fit` on rows that are encoded already, around a model that is fitted; `y` are positions in its classes."""
+        self.schema_, self.estimator_, self.model_, self.classes_ = model.schema, model.estimator, model, model.classes
+        self.takes_missing_ = model.takes_missing(rows)
+        self.training_rows_, self.training_labels_ = rows, y
+        self._fit(rows, y)
         return self
 
-    def predict_proba(self, X: Any, mask: Any = None, *, leave_out: np.ndarray | None = None) -> np.ndarray:
-        """p(y | x_S) per row, (n, C); S = the cells that are set in `mask` (n, D) and not NaN.
-
-        `leave_out` (n,) names the training row that a case is, so that its answer makes no use of that row.
-        """
-        check_is_fitted(self, "model_")
-        values, observed = apply_mask(self.schema_.encode(X), mask)
-        if not len(values):
-            return np.empty((0, self.model_.n_outputs))
-        return self._predict(values, observed) if leave_out is None else self._predict_new(values, observed, leave_out)
+    def predict_proba(self, X: Any, mask: Any = None) -> np.ndarray:
+        """p(y | x_S) per row, (n, C); S = the cells that are set in `mask` (n, D) and not NaN."""
+        return self.proba(self._encode(X, mask))
 
     def predict(self, X: Any, mask: Any = None) -> np.ndarray:
         """The most probable class per row."""
@@ -80,29 +76,55 @@ class SubsetPredictor(BaseEstimator):
 
     def predict_full(self, X: Any) -> np.ndarray:
         """The reference p(y | x): the wrapped model itself wherever it takes the row, else all that is available."""
-        check_is_fitted(self, "model_")
-        values, observed = apply_mask(self.schema_.encode(X))
-        taken = (observed | self.takes_missing_).all(axis=1)
-        return self._by_rows(taken, values, observed, self._predict)
+        return self.full_proba(self._encode(X))
 
     def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
         """(n, D) columns that can still matter; here every one that is not observed."""
-        check_is_fitted(self, "model_")
-        return ~apply_mask(self.schema_.encode(X), mask)[1]
+        return self.open_columns(self._encode(X, mask))
 
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation] | None:
         """The rules behind the prediction of each row, at most `most` of each kind; None where there are no rules."""
+        return self.explain_encoded(self._encode(X, mask), most)
+
+    def proba(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
+        """p(y | x_S) of encoded rows, (n, C).
+
+        `leave_out` (n,) names the training row that each case is, so that its answer makes no use of that row.
+        """
+        if not len(rows):
+            return np.empty((0, self.model_.n_outputs))
+        return self._predict(rows) if leave_out is None else self._predict_new(rows, leave_out)
+
+    def believe(
+        self,
+        rows: EncodedRows,
+        *,
+        previous: Belief | None = None,
+        leave_out: np.ndarray | None = None,
+    ) -> Belief:
+        """All that is derived from what is observed of encoded rows, in one pass.
+
+        Parameters
+        ----------
+        previous
+            The belief of the same cases when less was known of them; what can be extended is not computed again.
+        leave_out
+            As in `proba`.
+        """
+        return Belief(self.proba(rows, leave_out).reshape(len(rows), -1, len(self.classes_)))
+
+    def full_proba(self, rows: EncodedRows) -> np.ndarray:
+        """`predict_full` of encoded rows."""
+        taken = (rows.observed | self.takes_missing_).all(axis=1)
+        return self._by_rows(taken, rows, self.proba)
+
+    def open_columns(self, rows: EncodedRows) -> np.ndarray:
+        """`candidates` of encoded rows, (n, D)."""
+        return ~rows.observed
+
+    def explain_encoded(self, rows: EncodedRows, most: int = 5) -> list[Explanation] | None:
+        """`explain` of encoded rows."""
         return None
-
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """`_predict` for training rows as if they were new; one that remembers rows leaves them out here."""
-        return self._predict(values, mask)
 
     def with_model(self, model: Any) -> Self:
         """The same completions around another model, or around several side by side (`predict.stacked`)."""
@@ -114,20 +136,43 @@ class SubsetPredictor(BaseEstimator):
         """A predictor for the many answers that training a policy takes; a cheaper one where there is one."""
         return self
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many cases to work on together, so that what is kept of them fits into memory."""
+        return ROWS_AT_ONCE
+
     def training_rows_for_models(self) -> np.ndarray:
         """Rows of the training table that the wrapped model could be trained on: complete where it must be."""
-        usable = (~np.isnan(self.training_values_) | self.takes_missing_).all(axis=1)
+        usable = (self.training_rows_.observed | self.takes_missing_).all(axis=1)
         return np.flatnonzero(usable)
 
-    def _by_rows(self, direct: np.ndarray, values: np.ndarray, mask: np.ndarray, answer: Any) -> np.ndarray:
-        """The wrapped model on the rows marked `direct`, `answer(values, mask)` on the others."""
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        raise NotImplementedError
+
+    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
+        """`_predict` for training rows as if they were new; one that remembers rows leaves them out here."""
+        return self._predict(rows)
+
+    def _encode(self, X: Any, mask: Any = None) -> EncodedRows:
+        """The one gate: a table and a mask -> encoded rows in which every hidden cell is NaN."""
+        check_is_fitted(self, "model_")
+        rows = self.schema_.encode(X)
+        return rows if mask is None else rows.masked(mask)
+
+    def _by_rows(
+        self, direct: np.ndarray, rows: EncodedRows, answer: Callable[[EncodedRows], np.ndarray]
+    ) -> np.ndarray:
+        """The wrapped model on the rows marked `direct`, `answer(rows)` on the others."""
         if direct.all():
-            return self.model_(values)
+            return self.model_(rows)
         if not direct.any():
-            return np.asarray(answer(values, mask))
-        proba = np.empty((len(values), self.model_.n_outputs))
-        proba[direct] = self.model_(values[direct])
-        proba[~direct] = answer(values[~direct], mask[~direct])
+            return answer(rows)
+        proba = np.empty((len(rows), self.model_.n_outputs))
+        proba[direct] = self.model_(rows.take(direct))
+        proba[~direct] = answer(rows.take(~direct))
         return proba
 
 

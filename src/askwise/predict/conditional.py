@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from askwise.errors import InvalidInput
+from askwise.parameters import POSITIVE, Limits, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief, Completions
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
 from askwise.randomness import generator
+from askwise.rows import EncodedRows
 
 TRAINING_NEIGHBORS = 20
-
-
-@dataclass(frozen=True)
-class Completions:
-    """K ways to complete each row: the pool rows used, their weights, and the wrapped model's answers."""
-
-    index: np.ndarray  # (n, K)
-    weights: np.ndarray  # (n, K)
-    proba: np.ndarray  # (n, K, C)
-
-    def mean(self) -> np.ndarray:
-        """p(y | x_S), (n, C)."""
-        return np.einsum("nk,nkc->nc", self.weights, self.proba)
+CELLS_KEPT = 16_000_000
+"""Numbers that the belief of a block of cases may hold: 128 MB."""
 
 
 class ConditionalPredictor(SubsetPredictor):
@@ -52,6 +42,7 @@ class ConditionalPredictor(SubsetPredictor):
     """
 
     averages_the_model = True
+    limits: ClassVar[Limits] = {"n_neighbors": Whole(1), "max_rows": Whole(1), "bandwidth": POSITIVE}
 
     def __init__(
         self,
@@ -67,19 +58,15 @@ class ConditionalPredictor(SubsetPredictor):
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
-        if self.n_neighbors < 1 or self.max_rows < 1 or not self.bandwidth > 0:
-            raise InvalidInput(
-                "n_neighbors and max_rows must be at least 1 and bandwidth above 0; got "
-                f"{self.n_neighbors}, {self.max_rows}, {self.bandwidth}."
-            )
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
+        check_limits(self, self.limits)
         # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
-        rows = generator(self.random_state).permutation(len(values))[: self.max_rows]
-        pool = values[rows]
-        self.pool_position_ = np.full(len(values), -1)
-        self.pool_position_[rows] = np.arange(len(rows))
+        pooled = generator(self.random_state).permutation(len(rows))[: self.max_rows]
+        pool = rows.take(pooled)
+        self.pool_position_ = np.full(len(rows), -1)
+        self.pool_position_[pooled] = np.arange(len(pooled))
         self.neighbors_ = Neighbors(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
-        self.pool_ = np.where(self.takes_missing_, pool, self.neighbors_.filled(pool))
+        self.pool_ = np.where(self.takes_missing_, pool.values, self.neighbors_.filled(pool))
 
     def for_training(self) -> Self:
         return self.with_neighbors(min(TRAINING_NEIGHBORS, self.neighbors_.n_neighbors))
@@ -91,22 +78,57 @@ class ConditionalPredictor(SubsetPredictor):
         other.neighbors_.n_neighbors = min(n_neighbors, len(self.pool_))
         return other
 
-    def completions(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> Completions:
-        """The wrapped model's answers on the completions of encoded rows; `leave_out` as in `predict_proba`."""
+    @property
+    def rows_at_once(self) -> int:
+        kept = max(len(self.pool_), self.neighbors_.n_neighbors * self.model_.n_outputs)
+        return max(1, CELLS_KEPT // kept)
+
+    def believe(
+        self,
+        rows: EncodedRows,
+        *,
+        previous: Belief | None = None,
+        leave_out: np.ndarray | None = None,
+    ) -> Belief:
+        """The completions of encoded rows, with the answers on them and their mean."""
+        extendable = previous is not None and previous.distances is not None
+        before = (previous.distances, previous.observed) if previous is not None and extendable else (None, None)
+        distances = self.neighbors_.squared_distances(rows, *before)
+        completions = self._complete(rows, distances, leave_out)
+        answers = completions.mean()
+        complete = rows.observed.all(axis=1)
+        answers[complete] = completions.answers[complete, 0]
+        return Belief(answers, completions, distances, rows.observed)
+
+    def _complete(self, rows: EncodedRows, distances: np.ndarray, leave_out: np.ndarray | None) -> Completions:
+        """The model's answers on the completions of each row; a complete row is answered once."""
         positions = None if leave_out is None else self.pool_position_[leave_out]
-        index, weights = self.neighbors_.find(values, mask, positions)
+        index, weights = self.neighbors_.nearest(distances, positions)
         n, k = index.shape
-        proba = np.empty((n, k, self.model_.n_outputs))
-        step = max(1, CELLS_AT_ONCE // (k * values.shape[1]))
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            completed = np.where(mask[part, None, :], values[part, None, :], self.pool_[index[part]])
-            proba[part] = self.model_(completed.reshape(-1, values.shape[1])).reshape(-1, k, self.model_.n_outputs)
-        return Completions(index, weights, proba)
+        answers = np.empty((n, k, self.model_.n_outputs))
+        complete = rows.observed.all(axis=1)
+        if complete.any():
+            answers[complete] = self.model_(rows.take(complete))[:, None]
+        open_rows = np.flatnonzero(~complete)
+        step = max(1, CELLS_AT_ONCE // (k * rows.values.shape[1]))
+        for start in range(0, len(open_rows), step):
+            part = open_rows[start : start + step]
+            cells = np.where(rows.observed[part, None], rows.values[part, None], self.pool_[index[part]])
+            asked = self.model_(rows.with_values(cells.reshape(-1, cells.shape[-1])))
+            answers[part] = asked.reshape(len(part), k, -1)
+        return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self._by_rows(np.all(mask, axis=1), values, mask, lambda v, m: self.completions(v, m).mean())
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        return self._in_blocks(rows, None)
 
-    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        complete = np.all(mask, axis=1)
-        return self._by_rows(complete, values, mask, lambda v, m: self.completions(v, m, rows[~complete]).mean())
+    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
+        return self._in_blocks(rows, leave_out)
+
+    def _in_blocks(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+        """(n, outputs): the answers alone, with the completions of few rows in memory at a time."""
+        proba = np.empty((len(rows), self.model_.n_outputs))
+        for start in range(0, len(rows), self.rows_at_once):
+            part = slice(start, start + self.rows_at_once)
+            own = None if leave_out is None else leave_out[part]
+            proba[part] = self.believe(rows.take(part), leave_out=own).answers.reshape(-1, proba.shape[1])
+        return proba

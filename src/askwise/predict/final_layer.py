@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from askwise.errors import InvalidInput
 from askwise.networks import Layers
 from askwise.predict.wrapped import BlackBox, FrozenModel, is_torch_module
+from askwise.rows import EncodedRows
 
 SMALLEST = 1e-12
 
@@ -27,7 +28,7 @@ class FinalLayer:
     def __init__(self, model: FrozenModel) -> None:
         self.model = model
 
-    def features(self, completed: np.ndarray) -> np.ndarray:
+    def features(self, completed: EncodedRows) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -39,7 +40,7 @@ class Output(FinalLayer):
         self.weight = np.eye(len(model.classes))
         self.bias = np.zeros(len(model.classes))
 
-    def features(self, completed: np.ndarray) -> np.ndarray:
+    def features(self, completed: EncodedRows) -> np.ndarray:
         return np.log(np.maximum(self.model(completed), SMALLEST))
 
 
@@ -52,7 +53,7 @@ class FullyConnected(FinalLayer):
         self.layers = layers_of(classifier)
         self.weight, self.bias = self.layers.weights[-1], self.layers.biases[-1]
 
-    def features(self, completed: np.ndarray) -> np.ndarray:
+    def features(self, completed: EncodedRows) -> np.ndarray:
         return self.layers.hidden(dense(prepared(self.model, self.steps, completed)))
 
 
@@ -66,7 +67,7 @@ class LastLinear(FinalLayer):
         bias = self.linear.bias
         self.bias = np.zeros(self.weight.shape[1]) if bias is None else bias.detach().double().cpu().numpy()
 
-    def features(self, completed: np.ndarray) -> np.ndarray:
+    def features(self, completed: EncodedRows) -> np.ndarray:
         seen: list[Any] = []
         hook = self.linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
         try:
@@ -76,7 +77,7 @@ class LastLinear(FinalLayer):
         return np.concatenate([part.double().cpu().numpy() for part in seen])
 
 
-def final_layer(model: FrozenModel, probe: np.ndarray) -> FinalLayer:
+def final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
     """The last layer of the wrapped model; refused where it has none that gives its answers on `probe` rows."""
     last = split_pipeline(model.estimator)[1]
     found: FinalLayer | None = None
@@ -104,9 +105,9 @@ def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     return (Pipeline(before) if before else None), estimator
 
 
-def prepared(model: FrozenModel, steps: Any, values: np.ndarray) -> Any:
+def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
     """Encoded rows as the classifier at the end of a Pipeline sees them."""
-    table = model.table(values)
+    table = model.table(rows)
     return table if steps is None else steps.transform(table)
 
 

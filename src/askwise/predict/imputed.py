@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import generator
+from askwise.rows import EncodedRows
 
 STRATEGIES = ("mean", "zero", "marginal")
 
@@ -38,33 +40,34 @@ class ImputedPredictor(SubsetPredictor):
         self.n_draws = n_draws
         self.random_state = random_state
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.strategy not in STRATEGIES:
             raise InvalidInput(f"strategy must be one of {STRATEGIES}; got {self.strategy!r}.")
-        typical = typical_row(values, self.schema_.is_category)
+        typical = typical_row(rows, self.schema_.is_category)
         if self.strategy == "marginal":
-            rows = generator(self.random_state).permutation(len(values))[: self.n_draws]
-            drawn = values[rows]
+            if not isinstance(self.n_draws, Integral) or self.n_draws < 1:
+                raise InvalidInput(f"n_draws must be a whole number of at least 1; got {self.n_draws!r}.")
+            drawn = rows.values[generator(self.random_state).permutation(len(rows))[: self.n_draws]]
             self.fill_ = np.where(np.isnan(drawn) & ~self.takes_missing_, typical, drawn)  # (draws, D)
         elif self.strategy == "zero":
             self.fill_ = np.where(self.schema_.is_category, typical, 0.0)[None]
         else:
             self.fill_ = typical[None]
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self._by_rows(np.all(mask, axis=1), values, mask, self._average)
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        return self._by_rows(np.all(rows.observed, axis=1), rows, self._average)
 
-    def _average(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        total = np.zeros((len(values), self.model_.n_outputs))
+    def _average(self, rows: EncodedRows) -> np.ndarray:
+        total = np.zeros((len(rows), self.model_.n_outputs))
         for fill in self.fill_:
-            total += self.model_(np.where(mask, values, fill))
+            total += self.model_(rows.filled(fill))
         return total / len(self.fill_)
 
 
-def typical_row(values: np.ndarray, is_category: np.ndarray) -> np.ndarray:
+def typical_row(rows: EncodedRows, is_category: np.ndarray) -> np.ndarray:
     """(D,) mean of each number, most frequent code of each category, over the cells that are there."""
-    typical = np.nanmean(values, axis=0)
+    typical = np.nanmean(rows.values, axis=0)
     for j in np.flatnonzero(is_category):
-        codes = values[~np.isnan(values[:, j]), j].astype(int)
+        codes = rows.values[rows.observed[:, j], j].astype(int)
         typical[j] = np.bincount(codes).argmax()
     return typical

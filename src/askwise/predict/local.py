@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.wrapped import BlackBox
+from askwise.rows import EncodedRows
 from askwise.subsets import unique_masks
 
 
@@ -34,7 +35,7 @@ class LocalPredictor(SubsetPredictor):
         super().__init__(estimator)
         self.max_models = max_models
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.max_models < 1:
             raise InvalidInput(f"max_models must be at least 1; got {self.max_models!r}.")
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
@@ -48,21 +49,20 @@ class LocalPredictor(SubsetPredictor):
         self._prior = np.bincount(y, minlength=len(self.classes_)) / len(y)
         self._models: OrderedDict[bytes, Any] = OrderedDict()
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        proba = np.empty((len(values), len(self.classes_)))
-        subsets, which = unique_masks(mask)
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        proba = np.empty((len(rows), len(self.classes_)))
+        subsets, which = unique_masks(rows.observed)
         for s, subset in enumerate(subsets):
-            rows = np.flatnonzero(which == s)
-            proba[rows] = self._answer(subset, values[rows])
+            proba[which == s] = self._answer(subset, rows.take(which == s))
         return proba
 
-    def _answer(self, subset: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def _answer(self, subset: np.ndarray, rows: EncodedRows) -> np.ndarray:
         model = self._local_model(subset)
         if model is None:
-            return np.tile(self._prior, (len(values), 1))
-        proba = np.zeros((len(values), len(self.classes_)))
+            return np.tile(self._prior, (len(rows), 1))
+        proba = np.zeros((len(rows), len(self.classes_)))
         columns = np.flatnonzero(subset)
-        proba[:, model.classes_] = model.predict_proba(self.schema_.decode(values, columns))
+        proba[:, model.classes_] = model.predict_proba(self.schema_.decode(rows, columns))
         return proba
 
     def _local_model(self, subset: np.ndarray) -> Any:
@@ -76,10 +76,10 @@ class LocalPredictor(SubsetPredictor):
         return self._models[key]
 
     def _trained(self, columns: np.ndarray) -> Any:
-        usable = (~np.isnan(self.training_values_[:, columns]) | self.takes_missing_[columns]).all(axis=1)
+        usable = (self.training_rows_.observed[:, columns] | self.takes_missing_[columns]).all(axis=1)
         if not len(columns) or len(np.unique(self._y[usable])) < 2:
             return None
-        table = self.schema_.decode(self.training_values_[usable], columns)
+        table = self.schema_.decode(self.training_rows_.take(usable), columns)
         try:
             return clone(self._source).fit(table, self._y[usable])
         except Exception as error:

@@ -14,6 +14,7 @@ from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.reparametrized import train_adapter
 from askwise.randomness import generator, seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -72,45 +73,43 @@ class MaskTrainedPredictor(SubsetPredictor):
         self.random_state = random_state
         self.progress = progress
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
         rng = generator(self.random_state)
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            self.layers_ = self._train(values, y, rng)
+            self.layers_ = self._train(rows, y, rng)
         if self.reparametrized:
             adapter = ScaleAndShift(_LastLayer(self.layers_))
-            self.adapter_, self.adaptation_report_ = train_adapter(
-                adapter, self.coder_, values, y, self._unchanged, self
-            )
+            self.adapter_, self.adaptation_report_ = train_adapter(adapter, self.coder_, rows, y, self._unchanged, self)
             self.kept_ = self.adaptation_report_["kept"].to_numpy()
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Layers:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> Layers:
         def draw_masks() -> np.ndarray:
             if callable(self.masks):
-                return check_mask(self.masks(values, rng), values.shape, "masks")
-            return sample(len(values), values.shape[1] + 1, rng)[:, :-1]
+                return check_mask(self.masks(rows.values, rng), rows.values.shape, "masks")
+            return sample(len(rows), rows.values.shape[1] + 1, rng)[:, :-1]
 
-        return train_under_masks(self.coder_, values, y, len(self.classes_), draw_masks, self)
+        return train_under_masks(self.coder_, rows, y, len(self.classes_), draw_masks, self)
 
-    def _unchanged(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(self.layers_(self.coder_(values, mask)), axis=1))
+    def _unchanged(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(softmax(self.layers_(self.coder_(rows)), axis=1))
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        proba = self._unchanged(values, mask)
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        proba = self._unchanged(rows)
         if self.reparametrized:
-            adapted = self.kept_[mask.sum(axis=1)]
+            adapted = self.kept_[rows.observed.sum(axis=1)]
             if adapted.any():
-                inputs = self.adapter_.inputs(self.coder_(values[adapted], mask[adapted]))
-                proba[adapted] = self.adapter_.proba(inputs, mask[adapted])
+                seen = rows.take(adapted)
+                proba[adapted] = self.adapter_.proba(self.adapter_.inputs(self.coder_(seen)), seen.observed)
         return proba
 
 
 def train_under_masks(
     coder: CellCoder,
-    values: np.ndarray,
+    rows: EncodedRows,
     y: np.ndarray,
     n_classes: int,
     draw_masks: Callable[[], np.ndarray],
@@ -124,10 +123,10 @@ def train_under_masks(
     import torch
     from torch import nn
 
-    present, labels = ~np.isnan(values), torch.as_tensor(y)
+    labels = torch.as_tensor(y)
 
     def draw() -> tuple[Any, ...]:
-        return torch.as_tensor(coder(values, draw_masks() & present), dtype=torch.float32), labels
+        return torch.as_tensor(coder(rows.masked(draw_masks())), dtype=torch.float32), labels
 
     network = nn.Sequential(
         nn.Linear(draw()[0].shape[1], options.width), nn.ReLU(), nn.Linear(options.width, n_classes)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from askwise.rows import EncodedRows
+
 UNRELATED = 2.0
 """Squared distance of two cells that have nothing to do with each other: the mean for two normal scores."""
 
 CELLS_AT_ONCE = 4_000_000
+
+GRID = 2.0**20
+"""Squared distances of cells are rounded to multiples of 1 / GRID: their sums are then exact in any order, so that a
+distance that grew column by column equals one that was computed at once, and a session equals its row in a batch."""
 
 
 class Neighbors:
@@ -19,85 +25,89 @@ class Neighbors:
 
     Parameters
     ----------
-    values
-        (N, D) encoded training rows, NaN where nobody has the cell.
+    rows
+        N encoded training rows, NaN where a cell is missing.
     is_category
         (D,) bool.
     n_neighbors, bandwidth
         How many rows are taken, and the width of the Gaussian kernel (in normal scores) that weights them.
     """
 
-    def __init__(self, values: np.ndarray, is_category: np.ndarray, n_neighbors: int, bandwidth: float) -> None:
+    def __init__(self, rows: EncodedRows, is_category: np.ndarray, n_neighbors: int, bandwidth: float) -> None:
         self.is_category = is_category
-        self.n_neighbors = min(n_neighbors, len(values))
+        self.n_neighbors = min(n_neighbors, len(rows))
         self.bandwidth = bandwidth
         self._grids = [
-            None if is_category[j] else _normal_scores(values[~np.isnan(values[:, j]), j])
-            for j in range(values.shape[1])
+            None if category else _normal_scores(rows.values[rows.observed[:, j], j])
+            for j, category in enumerate(is_category)
         ]
-        self.scores = self.scale(values)  # (N, D)
+        self.scores = self.scale(rows.values)  # (N, D)
+        self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns that no pool row lacks
+        self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
 
     def scale(self, values: np.ndarray) -> np.ndarray:
         """Encoded cells -> normal scores (numbers) and codes (categories); NaN stays NaN."""
         scores = values.copy()
-        for j, grid in enumerate(self._grids):
-            if grid is not None:
-                there = ~np.isnan(values[:, j])
-                scores[there, j] = np.interp(values[there, j], *grid)
+        for j in range(values.shape[1]):
+            scores[:, j] = self._scaled(j, values[:, j])
         return scores
 
-    def find(
-        self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Pool rows nearest to each case in its observed columns, and their weights: (n, K) each.
+    def squared_distances(
+        self, rows: EncodedRows, before: np.ndarray | None = None, covered: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(n, N) over the observed columns.
+
+        Parameters
+        ----------
+        before, covered
+            Distances (n, N) of the same cases over the columns `covered` (n, D): only the others are added.
+        """
+        squared = np.zeros((len(rows), len(self.scores))) if before is None else before.copy()
+        wanted = rows.observed if covered is None else rows.observed & ~covered
+        for j in np.flatnonzero(wanted.any(axis=0)).tolist():
+            which = wanted[:, j]
+            if which.all():
+                squared += self._cell_distances(j, rows.values[:, j])
+            else:
+                squared[which] += self._cell_distances(j, rows.values[which, j])
+        return squared
+
+    def nearest(self, squared: np.ndarray, leave_out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The pool rows of the smallest squared distances (n, N), and their weights: (n, K) each.
 
         `leave_out` (n,) is a pool row that must not be taken, -1 for none.
         """
-        index = np.empty((len(values), self.n_neighbors), dtype=int)
-        weights = np.empty(index.shape)
-        step = max(1, CELLS_AT_ONCE // len(self.scores))
-        for start in range(0, len(values), step):
-            rows = slice(start, start + step)
-            squared = self._squared_distances(self.scale(values[rows]), mask[rows])
-            if leave_out is not None:
-                left_out = np.flatnonzero(leave_out[rows] >= 0)
-                squared[left_out, leave_out[rows][left_out]] = np.inf
-            nearest = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
-            nearest.sort(axis=1)
-            found = np.take_along_axis(squared, nearest, axis=1)
-            kernel = np.exp((found.min(axis=1, keepdims=True) - found) / (2 * self.bandwidth**2))
-            index[rows], weights[rows] = nearest, kernel / kernel.sum(axis=1, keepdims=True)
-        return index, weights
+        if leave_out is not None:
+            left_out = np.flatnonzero(leave_out >= 0)
+            squared = squared.copy()
+            squared[left_out, leave_out[left_out]] = np.inf
+        index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
+        index.sort(axis=1)
+        found = np.take_along_axis(squared, index, axis=1)
+        kernel = np.exp((found.min(axis=1, keepdims=True) - found) / (2 * self.bandwidth**2))
+        return index, kernel / kernel.sum(axis=1, keepdims=True)
 
-    def filled(self, values: np.ndarray) -> np.ndarray:
-        """Pool `values` with each missing cell taken from the most similar pool row that has it."""
-        filled = values.copy()
-        present = ~np.isnan(values)
-        for r in np.flatnonzero(~present.all(axis=1)):
-            squared = self._squared_distances(self.scores[r : r + 1], present[r : r + 1])[0]
-            for j in np.flatnonzero(~present[r]):
-                filled[r, j] = values[np.where(present[:, j], squared, np.inf).argmin(), j]
+    def filled(self, rows: EncodedRows) -> np.ndarray:
+        """Pool rows with each missing cell taken from the most similar pool row that has it, (N, D)."""
+        filled = rows.values.copy()
+        for r in np.flatnonzero(~rows.observed.all(axis=1)):
+            squared = self.squared_distances(rows.take([r]))[0]
+            for j in np.flatnonzero(~rows.observed[r]):
+                filled[r, j] = rows.values[np.where(rows.observed[:, j], squared, np.inf).argmin(), j]
         return filled
 
-    def _squared_distances(self, scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """(n, N) over observed columns; column by column, so that a row's result never depends on the batch."""
-        squared = np.zeros((len(scores), len(self.scores)))
-        for j in range(self.scores.shape[1]):
-            rows = np.flatnonzero(mask[:, j])
-            if len(rows):
-                squared[rows] += cell_distances(
-                    scores[rows, j, None], self.scores[None, :, j], bool(self.is_category[j])
-                )
-        return squared
+    def _scaled(self, j: int, cells: np.ndarray) -> np.ndarray:
+        grid = self._grids[j]
+        return cells if grid is None else np.interp(cells, *grid)  # NaN stays NaN
 
-
-def cell_distances(a: np.ndarray, b: np.ndarray, is_category: bool) -> np.ndarray:
-    """Squared distances of cells of one column, broadcast; NaN on either side counts as unrelated."""
-    squared = UNRELATED * (a != b) if is_category else (a - b) ** 2
-    return np.where(np.isnan(a) | np.isnan(b), UNRELATED, squared)
+    def _cell_distances(self, j: int, cells: np.ndarray) -> np.ndarray:
+        """(n, N) rounded squared distances of observed cells of column `j` to those of the pool."""
+        own, pool = self._scaled(j, cells)[:, None], self._by_column[j]
+        squared = UNRELATED * (own != pool) if self.is_category[j] else np.rint((own - pool) ** 2 * GRID) / GRID
+        return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
 
 
 def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of a column, and the normal score of the middle rank of each."""
-    distinct, counts = np.unique(cells, return_counts=True)
-    return distinct, ndtri((np.cumsum(counts) - counts / 2) / len(cells))
+    """The different values of a column, and the normal score of the middle rank of each."""
+    values, counts = np.unique(cells, return_counts=True)
+    return values, ndtri((np.cumsum(counts) - counts / 2) / len(cells))

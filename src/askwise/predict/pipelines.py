@@ -14,6 +14,7 @@ from askwise.predict.final_layer import dense, prepared, split_pipeline
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
 from askwise.predict.wrapped import FrozenModel
+from askwise.rows import EncodedRows
 
 ROWS_TO_PROBE = 500
 ROWS_AT_ONCE = 20_000
@@ -23,7 +24,7 @@ MOST_WORDS = 4
 
 
 class ModelInputs:
-    """Encoded rows (n, D) -> the columns that the classifier sees (n, P), and which of them are observed.
+    """Encoded rows -> the columns that the classifier sees (n, P), and which of them are observed.
 
     A column of a Pipeline's output is observed when all columns of the table are that it depends on, which is found
     out by putting other values in each column of the training rows and looking at what changes.
@@ -32,21 +33,22 @@ class ModelInputs:
     ----------
     model
         The wrapped model.
-    values
-        (N, D) encoded training rows.
+    rows
+        Encoded training rows.
     encoded
         Whether the classifier's rules speak of encoded rows, so that nothing is to be transformed.
     rounded
         Whether the classifier compares in single precision, as scikit-learn's trees do.
     """
 
-    def __init__(self, model: FrozenModel, values: np.ndarray, *, encoded: bool, rounded: bool) -> None:
+    def __init__(self, model: FrozenModel, rows: EncodedRows, *, encoded: bool, rounded: bool) -> None:
+        values = rows.values
         self._model = model
         self._rounded = rounded
         self._steps = split_pipeline(model.estimator)[0]
         self._columns = model.schema.columns
         self._plain = encoded or (self._steps is None and not model.schema.is_category.any())
-        typical = typical_row(values, model.schema.is_category)
+        typical = typical_row(rows, model.schema.is_category)
         # A value that was seen: an encoder of whole numbers refuses their mean.
         self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
         self._values = values
@@ -54,16 +56,16 @@ class ModelInputs:
         self._tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self.depends = np.eye(values.shape[1], dtype=bool) if self._steps is None else self._dependencies()  # (D, P)
 
-    def __call__(self, values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and observed inputs, (n, P) each; inputs that are not observed are NaN."""
         if self._plain:
-            return self._rounding(values), mask
-        seen = ~(~mask @ self.depends)
-        return np.where(seen, self._transformed(self.completed(values, mask)), np.nan), seen
+            return self._rounding(rows.values), rows.observed
+        seen = ~(~rows.observed @ self.depends)
+        return np.where(seen, self._transformed(self.completed(rows)), np.nan), seen
 
-    def completed(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def completed(self, rows: EncodedRows) -> EncodedRows:
         """Rows with a typical value in every cell that is not observed."""
-        return np.where(mask, values, self._typical)
+        return rows.filled(self._typical)
 
     def columns_behind(self, wanted: np.ndarray) -> np.ndarray:
         """(n, P) inputs -> (n, D) columns of the table that they depend on."""
@@ -104,7 +106,7 @@ class ModelInputs:
             return cells, cells
         rows = np.repeat(self._typical[None], len(cells), axis=0)
         rows[:, j] = cells
-        return cells, self._transformed(rows)[:, k]
+        return cells, self._transformed(EncodedRows(rows))[:, k]
 
     def _values_of(self, j: int) -> np.ndarray:
         """Different cells of a column, sorted; all of a category's."""
@@ -116,7 +118,7 @@ class ModelInputs:
     def _dependencies(self) -> np.ndarray:
         rows = np.random.default_rng(0).permutation(len(self._values))[:ROWS_TO_PROBE]
         complete = np.where(np.isnan(self._values[rows]), self._typical, self._values[rows])
-        before = self._transformed(complete)
+        before = self._transformed(EncodedRows(complete))
         seen = [(j, self._values_of(j)) for j in range(complete.shape[1])]
         depends = self._changes(seen, complete, before)
         beyond = [(j, cell) for j, cells in seen for cell in self._values_beyond(j, cells)]
@@ -164,7 +166,7 @@ class ModelInputs:
         other = complete[at]
         for (j, cells), start, size in zip(probes, starts, sizes, strict=True):
             other[start : start + size, j] = np.resize(cells, size)
-        after, before = self._transformed(other), before[at]
+        after, before = self._transformed(EncodedRows(other)), before[at]
         changed = (after != before) & ~(np.isnan(after) & np.isnan(before))
         return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
 
@@ -175,7 +177,7 @@ class ModelInputs:
         span = max(1.0, float(np.ptp(seen)))
         return [seen[[0]] - span, seen[[-1]] + span]
 
-    def _transformed(self, completed: np.ndarray) -> np.ndarray:
+    def _transformed(self, completed: EncodedRows) -> np.ndarray:
         return self._rounding(dense(prepared(self._model, self._steps, completed)))
 
     def _rounding(self, cells: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
 from askwise.predict.imputed import typical_row
 from askwise.randomness import generator, seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 KINDS = ("output", "last-layer", "low-rank")
@@ -80,67 +81,65 @@ class ReparametrizedPredictor(SubsetPredictor):
         self.random_state = random_state
         self.progress = progress
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(f"kind must be one of {KINDS}; got {self.kind!r}.")
         import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
-        self.fill_ = typical_row(values, self.schema_.is_category)
-        adapter = self._make_adapter(values)
+        self.fill_ = typical_row(rows, self.schema_.is_category)
+        adapter = self._make_adapter(rows)
         self.adapter_, self.adaptation_report_ = train_adapter(
-            adapter, lambda cells, mask: np.where(mask, cells, self.fill_), values, y, self._imputed, self
+            adapter, lambda seen: seen.filled(self.fill_), rows, y, self._imputed, self
         )
         self.kept_ = self.adaptation_report_["kept"].to_numpy()  # by size, 0..D
 
-    def _make_adapter(self, values: np.ndarray) -> Adapter:
+    def _make_adapter(self, rows: EncodedRows) -> Adapter:
         if self.kind == "low-rank":
             return LowRank(self.model_, self.rank)
         if self.kind == "output":
             return ScaleAndShift(Output(self.model_))
-        probe = np.where(np.isnan(values[:20]), self.fill_, values[:20])
-        return ScaleAndShift(final_layer(self.model_, probe))
+        return ScaleAndShift(final_layer(self.model_, rows.take(slice(20)).filled(self.fill_)))
 
-    def _imputed(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.model_(np.where(mask, values, self.fill_))
+    def _imputed(self, rows: EncodedRows) -> np.ndarray:
+        return self.model_(rows.filled(self.fill_))
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        adapted = self.kept_[mask.sum(axis=1)]
-        proba = np.empty((len(values), len(self.classes_)))
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        adapted = self.kept_[rows.observed.sum(axis=1)]
+        proba = np.empty((len(rows), len(self.classes_)))
         if adapted.any():
-            inputs = self.adapter_.inputs(np.where(mask[adapted], values[adapted], self.fill_))
-            proba[adapted] = self.adapter_.proba(inputs, mask[adapted])
+            seen = rows.take(adapted)
+            proba[adapted] = self.adapter_.proba(self.adapter_.inputs(seen.filled(self.fill_)), seen.observed)
         if not adapted.all():
-            proba[~adapted] = self._imputed(values[~adapted], mask[~adapted])
+            proba[~adapted] = self._imputed(rows.take(~adapted))
         return proba
 
 
 def train_adapter(
     adapter: Adapter,
-    complete: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    values: np.ndarray,
+    complete: Callable[[EncodedRows], Any],
+    rows: EncodedRows,
     y: np.ndarray,
-    before: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    before: Callable[[EncodedRows], np.ndarray],
     options: Any,
 ) -> tuple[Adapter, pd.DataFrame]:
     """Train an adapter on random masks of three quarters of the rows; judge it by subset size on the others.
 
-    `complete(values, mask)` gives the rows that the adapter reads, `before(values, mask)` the unchanged answers.
+    `complete(rows)` gives what the adapter reads of partly observed rows, `before(rows)` the unchanged answers.
     """
     import torch
 
     rng = generator(options.random_state)
-    n_columns = values.shape[1]
-    rows = rng.permutation(len(y))
-    trained, held = train_test_split(rows, test_size=options.holdout, random_state=seed_from(rng))
-    present = ~np.isnan(values)
+    n_columns = rows.values.shape[1]
+    order = rng.permutation(len(y))
+    trained, held = train_test_split(order, test_size=options.holdout, random_state=seed_from(rng))
     repeated = np.repeat(held, max(1, 2000 // len(held)))
-    held_mask = sample(len(repeated), n_columns + 1, rng)[:, :n_columns] & present[repeated]
-    held_inputs = adapter.inputs(complete(values[repeated], held_mask))
-    loss_before = _log_loss(before(values[repeated], held_mask), y[repeated])
+    held_rows = rows.take(repeated).masked(sample(len(repeated), n_columns + 1, rng)[:, :n_columns])
+    held_mask, held_inputs = held_rows.observed, adapter.inputs(complete(held_rows))
+    loss_before = _log_loss(before(held_rows), y[repeated])
 
     def draw() -> tuple[Any, ...]:
-        mask = sample(len(trained), n_columns, rng) & present[trained]
-        inputs = adapter.inputs(complete(values[trained], mask))
-        return torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(mask, dtype=torch.float32), labels
+        seen = rows.take(trained).masked(sample(len(trained), n_columns, rng))
+        inputs = adapter.inputs(complete(seen))
+        return torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(seen.observed, dtype=torch.float32), labels
 
     def loss(inputs: Any, mask: Any, target: Any) -> Any:
         return torch.nn.functional.cross_entropy(adapter.logits(inputs, mask), target)

@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPClassifier
 from askwise.networks import ACTIVATIONS
 from askwise.predict.final_layer import dense, layers_of, prepared, split_pipeline, unfrozen
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, as_tensor, evaluating
+from askwise.rows import EncodedRows
 
 ROWS_AT_ONCE = 128
 LARGEST_LOGIT = 1e30
@@ -24,8 +25,8 @@ class StackedModels:
         self.models = models
         self.n_outputs = sum(model.n_outputs for model in models)
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return np.hstack([model(values) for model in self.models])
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return np.hstack([model(rows) for model in self.models])
 
 
 class StackedLayers:
@@ -40,11 +41,11 @@ class StackedLayers:
         self.biases = [np.stack(parts)[:, None] for parts in zip(*[member.biases for member in layers], strict=True)]
         self.n_outputs = sum(model.n_outputs for model in models)
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """(n, D) -> (n, k * C), in blocks of rows that stay in the processor's cache."""
-        inputs = prepared(self.model, self.steps, values)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        """Encoded rows -> (n, k * C), in blocks of rows that stay in the processor's cache."""
+        inputs = prepared(self.model, self.steps, rows)
         blocks = [
-            self._block(dense(inputs[start : start + ROWS_AT_ONCE])) for start in range(0, len(values), ROWS_AT_ONCE)
+            self._block(dense(inputs[start : start + ROWS_AT_ONCE])) for start in range(0, len(rows), ROWS_AT_ONCE)
         ]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
 
@@ -72,8 +73,8 @@ class StackedClassifiers:
         self.classifiers = [split_pipeline(model.estimator)[1] for model in models]
         self.n_outputs = sum(model.n_outputs for model in models)
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        inputs = prepared(self.model, self.steps, values)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        inputs = prepared(self.model, self.steps, rows)
         return np.hstack([classifier.predict_proba(inputs) for classifier in self.classifiers])
 
 
@@ -90,21 +91,21 @@ class StackedDropout:
         self.seed = seed
         self.n_outputs = n_samples * model.n_outputs
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
         step = max(1, ROWS_PER_CALL // self.n_samples)
-        blocks = [self._block(values[start : start + step]) for start in range(0, len(values), step)]
+        blocks = [self._block(rows.take(slice(start, start + step))) for start in range(0, len(rows), step)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
 
-    def _block(self, values: np.ndarray) -> np.ndarray:
+    def _block(self, rows: EncodedRows) -> np.ndarray:
         import torch
 
-        module, k, n = unfrozen(self.model.estimator).function, self.n_samples, len(values)
-        rows = as_tensor(self.model.table(values), module)
+        module, k, n = unfrozen(self.model.estimator).function, self.n_samples, len(rows)
+        cells = as_tensor(self.model.table(rows), module)
         generator = torch.Generator().manual_seed(self.seed)
         hooks = [part.register_forward_hook(_fixed_mask(k, generator)) for part in dropout_layers(module)]
         try:
             with evaluating(module), torch.no_grad():
-                logits = module(rows.repeat(k, *[1] * (rows.ndim - 1)))
+                logits = module(cells.repeat(k, *[1] * (cells.ndim - 1)))
         finally:
             for hook in hooks:
                 hook.remove()

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
 from askwise.progress import interruptible
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 ROWS_PER_CALL = 65_536
@@ -135,36 +136,38 @@ class FrozenModel:
         # Trained on a DataFrame and given arrays: put the names back.
         self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """(n, D) encoded rows -> (n, C)."""
-        if len(values) == 0:
-            return np.empty((0, len(self.classes)))
-        parts = [
-            self._checked(self.table(values[start : start + ROWS_PER_CALL]))
-            for start in range(0, len(values), ROWS_PER_CALL)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        """Encoded, completed rows -> (n, C)."""
+        proba = np.empty((len(rows), len(self.classes)))
+        castable = self.schema.castable(rows.values)
+        # Rows that the training dtypes cannot hold exactly are asked apart, so that no row depends on its batch.
+        for kind in (castable, ~castable):
+            which = np.flatnonzero(kind)
+            for start in range(0, len(which), ROWS_PER_CALL):
+                part = which[start : start + ROWS_PER_CALL]
+                proba[part] = self._checked(self.table(rows if len(part) == len(rows) else rows.take(part)))
+        return proba
 
-    def table(self, values: np.ndarray) -> Any:
+    def table(self, rows: EncodedRows) -> Any:
         """Encoded rows as the wrapped model takes them."""
-        table = self.schema.decode(values, framed=self._framed)
+        table = self.schema.decode(rows, framed=self._framed)
         return table if self._names is None else pd.DataFrame(table, columns=self._names)
 
-    def takes_missing(self, values: np.ndarray) -> np.ndarray:
+    def takes_missing(self, rows: EncodedRows) -> np.ndarray:
         """(D,) columns in which the model takes a missing cell, by trial; its answer on a full row is checked."""
-        n_columns = values.shape[1]
-        complete = values[(~np.isnan(values)).argmax(axis=0), np.arange(n_columns)]  # a value of each column
-        self(complete[None])
-        rows = np.where(np.eye(n_columns, dtype=bool), np.nan, complete)
-        if self._answers(rows):
+        n_columns = rows.values.shape[1]
+        complete = rows.values[rows.observed.argmax(axis=0), np.arange(n_columns)]  # a value of each column
+        self(EncodedRows(complete[None]))
+        tried = np.where(np.eye(n_columns, dtype=bool), np.nan, complete)
+        if self._answers(tried):
             return np.ones(n_columns, dtype=bool)
         if not isinstance(self.estimator, Pipeline):
             return np.zeros(n_columns, dtype=bool)
-        return np.array([self._answers(row[None]) for row in rows])  # steps of a Pipeline may differ by column
+        return np.array([self._answers(row[None]) for row in tried])  # steps of a Pipeline may differ by column
 
     def _answers(self, values: np.ndarray) -> bool:
         try:
-            self(values)
+            self(EncodedRows(values))
         except Exception:  # whatever a foreign model raises, it means no
             return False
         return True

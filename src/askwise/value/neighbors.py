@@ -6,10 +6,12 @@ import numpy as np
 from scipy.special import rel_entr
 from sklearn.cluster import KMeans
 
-from askwise.epistemic import EpistemicEstimator, FeatureDistance
-from askwise.predict.conditional import Completions, ConditionalPredictor
-from askwise.predict.stacked import StackedModels
+from askwise.epistemic import BeliefModel, FeatureDistance
+from askwise.predict.belief import Belief, Completions
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
+from askwise.value.base import State
 
 N_OUTCOMES = 8
 PRIOR_WEIGHT = 0.1
@@ -35,76 +37,67 @@ class NeighborValue:
 
     Parameters
     ----------
-    predictor
-        A fitted `ConditionalPredictor`.
+    beliefs
+        Completes cases: a `BeliefModel` around a `ConditionalPredictor`.
     schema
         The same columns, grouped into features.
-    epistemic
-        A fitted `EpistemicEstimator`, or None.
     random_state
         Seed of the clusters of grouped columns.
     """
 
-    def __init__(
-        self,
-        predictor: ConditionalPredictor,
-        schema: Schema,
-        epistemic: EpistemicEstimator | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.predictor = predictor
+    def __init__(self, beliefs: BeliefModel, schema: Schema, random_state: int = 0) -> None:
+        self.beliefs = beliefs
         self.schema = schema
-        self.epistemic = epistemic
-        members = None if epistemic is None else epistemic.stacked()
-        self._with_members = (
-            None if members is None else predictor.with_model(StackedModels([predictor.model_, members]))
-        )
-        self._first: dict[bool, tuple[np.ndarray, np.ndarray]] = {}
+        predictor = beliefs.predictor
+        assert isinstance(predictor, ConditionalPredictor)
+        self.predictor = predictor
         scores = predictor.neighbors_.scale(predictor.pool_)
         self._outcomes = [
-            _outcomes(scores[:, members], schema.is_category[members], random_state)
-            for members in schema.feature_columns
+            _outcomes(scores[:, columns], schema.is_category[columns], random_state)
+            for columns in schema.feature_columns
         ]
+        self._first = self._at_the_start()
 
-    def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature, (n, M) each; the second 0 without members or `risk`."""
-        discrepancy, epistemic = np.zeros(mask.shape), np.zeros(mask.shape)
-        columns = self.schema.expand(mask) & ~np.isnan(values)
-        begun = columns.any(axis=1)
-        if not begun.all():
-            discrepancy[~begun], epistemic[~begun] = self._at_the_start(values.shape[1], risk)
-        asked = self._asked(risk)
-        rows_begun = np.flatnonzero(begun)
-        for start in range(0, len(rows_begun), ROWS_AT_ONCE):
-            rows = rows_begun[start : start + ROWS_AT_ONCE]
-            discrepancy[rows], epistemic[rows] = self._of_rows(asked, values[rows], columns[rows], risk)
-        return discrepancy, epistemic
+        discrepancy, epistemic = np.zeros(state.mask.shape), np.zeros(state.mask.shape)
+        begun = np.any(state.rows.observed, axis=1)
+        discrepancy[~begun], epistemic[~begun] = self._first
+        if begun.any():
+            rows = state.rows.take(begun)
+            belief = self._belief(state, begun, risk)
+            discrepancy[begun], epistemic[begun] = self._of_belief(belief, rows, risk)
+        return discrepancy, epistemic if risk else np.zeros(state.mask.shape)
 
-    def _asked(self, risk: bool) -> ConditionalPredictor:
-        return self._with_members if risk and self._with_members is not None else self.predictor
+    def _belief(self, state: State, rows: np.ndarray, risk: bool) -> Belief:
+        """The belief of the state where it holds completions, else one of our own."""
+        if state.beliefs.predictor is self.predictor:
+            return state.belief_of(rows)
+        return self.beliefs.believe(state.rows.take(rows), members=risk)
 
-    def _at_the_start(self, n_columns: int, risk: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _at_the_start(self) -> tuple[np.ndarray, np.ndarray]:
         """The reductions of a case of which nothing is known: the same for all, so worth many completions, once."""
-        if risk not in self._first:
-            nothing = np.full((1, n_columns), np.nan)
-            asked = self._asked(risk).with_neighbors(COMPLETIONS_AT_THE_START)
-            self._first[risk] = self._of_rows(asked, nothing, np.zeros((1, n_columns), dtype=bool), risk)
-        return self._first[risk]
+        nothing = EncodedRows(np.full((1, len(self.schema.columns)), np.nan))
+        many = BeliefModel(self.predictor.with_neighbors(COMPLETIONS_AT_THE_START), self.beliefs.epistemic)
+        return self._of_belief(many.believe(nothing), nothing, True)
 
-    def _of_rows(
-        self, asked: ConditionalPredictor, values: np.ndarray, columns: np.ndarray, risk: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        completions = asked.completions(values, columns)
-        discrepancy, epistemic = self._reductions(completions)
-        if risk and isinstance(self.epistemic, FeatureDistance):
-            epistemic = self._by_trial(values, columns, completions)
+    def _of_belief(self, belief: Belief, rows: EncodedRows, risk: bool) -> tuple[np.ndarray, np.ndarray]:
+        assert belief.completions is not None
+        parts = [
+            self._reductions(belief.completions.take(slice(start, start + ROWS_AT_ONCE)))
+            for start in range(0, len(rows), ROWS_AT_ONCE)
+        ]
+        discrepancy, epistemic = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if risk and isinstance(self.beliefs.epistemic, FeatureDistance):
+            epistemic = self._by_trial(rows, belief.completions)
         return discrepancy, epistemic
 
     def _reductions(self, completions: Completions) -> tuple[np.ndarray, np.ndarray]:
         n, n_classes = len(completions.index), len(self.predictor.classes_)
-        before = np.maximum(completions.mean(), SMALLEST)[:, None, :]  # (n, 1, C), or (n, 1, (1 + k) C) with members
-        weighted = completions.weights[:, :, None] * completions.proba
-        around_the_mean = self.epistemic is not None and self.epistemic.around_the_mean
+        answers = completions.answers.reshape(*completions.index.shape, -1)  # (n, K, (1 + k) C)
+        before = np.maximum(completions.mean().reshape(n, 1, -1), SMALLEST)
+        weighted = completions.weights[:, :, None] * answers
+        around_the_mean = self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean
         e_before = _divergence_of_members(before, n_classes, around_the_mean)[:, 0]
         discrepancy = np.empty((n, len(self._outcomes)))
         epistemic = np.zeros((n, len(self._outcomes)))
@@ -119,20 +112,22 @@ class NeighborValue:
             epistemic[:, i] = e_before - (chance[..., 0] * e_after).sum(axis=1)
         return discrepancy, epistemic
 
-    def _by_trial(self, values: np.ndarray, columns: np.ndarray, completions: Completions) -> np.ndarray:
+    def _by_trial(self, rows: EncodedRows, completions: Completions) -> np.ndarray:
         """Expected reduction of an e that has no members, by trying the likeliest values."""
-        assert isinstance(self.epistemic, FeatureDistance)
-        before = self.epistemic.distance(values, columns)
+        distance = self.beliefs.epistemic
+        assert isinstance(distance, FeatureDistance)
+        before = distance.distance(rows)
         likely = np.argsort(-completions.weights, axis=1, kind="stable")[:, :N_TRIALS]
         index = np.take_along_axis(completions.index, likely, axis=1)
         weights = np.take_along_axis(completions.weights, likely, axis=1)
         n_trials, n_features = likely.shape[1], len(self.schema.feature_columns)
-        tried = np.tile(values, (n_features, n_trials, 1, 1))  # (M, trials, n, D): one feature filled in each
-        for i, members in enumerate(self.schema.feature_columns):
-            tried[i][:, :, members] = self.predictor.pool_[index.T][:, :, members]
-        cells = tried.reshape(-1, values.shape[1])
-        found = self.epistemic.distance(cells, ~np.isnan(cells)).reshape(n_features, n_trials, -1)
-        after = np.einsum("itn,nt->ni", found, weights / weights.sum(axis=1, keepdims=True))
+        tried = np.tile(rows.values, (n_features, n_trials, 1, 1))  # (M, trials, n, D): one feature filled in each
+        for i, columns in enumerate(self.schema.feature_columns):
+            tried[i][:, :, columns] = self.predictor.pool_[index.T][:, :, columns]
+        found = distance.distance(rows.with_values(tried.reshape(-1, rows.values.shape[1])))
+        after = np.einsum(
+            "itn,nt->ni", found.reshape(n_features, n_trials, -1), weights / weights.sum(axis=1, keepdims=True)
+        )
         return before[:, None] - after
 
 

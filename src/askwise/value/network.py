@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.randomness import seed_from
 from askwise.subsets import sample
+from askwise.value.base import State
 from askwise.value.targets import HeldOutStates, value_targets
 
 
-class ValueEstimator:
+class ValueEstimator(BaseEstimator):
     r"""Predicts the reductions of discrepancy and of epistemic uncertainty by each feature from :math:`x_S` alone.
 
     Parameters
@@ -60,7 +62,7 @@ class ValueEstimator:
         )
         rng = np.random.default_rng(self.random_state)
         n_features = held_out.available.shape[1]
-        rows = rng.permutation(np.resize(np.arange(len(held_out.values)), self.n_states))
+        rows = rng.permutation(np.resize(np.arange(len(held_out.rows)), self.n_states))
         mask = sample(len(rows), n_features, rng) & held_out.available[rows]
         asked = None
         if self.n_candidates is not None:
@@ -69,18 +71,16 @@ class ValueEstimator:
         there = ~np.isnan(targets)
         self.scale_ = np.array([np.nanstd(targets[:, head]) or 1.0 for head in (0, 1)])
         self.schema_ = held_out.schema
-        self.coder_ = CellCoder(held_out.values, held_out.schema)
-        columns = held_out.schema.expand(mask) & ~np.isnan(held_out.values[rows])
-        inputs = self.coder_(held_out.values[rows], columns)
+        self.coder_ = CellCoder(held_out.rows, held_out.schema)
+        inputs = self.coder_(held_out.rows.take(rows).masked(held_out.schema.expand(mask)))
         data = [inputs, np.nan_to_num(targets / self.scale_[:, None]), there]
         with seeded(seed_from(rng)):
             self.layers_ = self._train([torch.as_tensor(part, dtype=torch.float32) for part in data], n_features)
         return self
 
-    def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Predicted reductions of u and of e by each feature, (n, M) each."""
-        columns = self.schema_.expand(mask) & ~np.isnan(values)
-        heads = self.layers_(self.coder_(values, columns)).reshape(len(values), 2, -1) * self.scale_[:, None]
+        heads = self.layers_(self.coder_(state.rows)).reshape(len(state.rows), 2, -1) * self.scale_[:, None]
         return heads[:, 0], heads[:, 1]
 
     def _train(self, data: list[Any], n_features: int) -> Layers:

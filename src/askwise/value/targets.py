@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from askwise.epistemic import EpistemicEstimator
-from askwise.predict.base import SubsetPredictor
+from askwise.epistemic import BeliefModel
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import extended
 from askwise.uncertainty import kl_divergence, smoothed
@@ -16,94 +16,87 @@ from askwise.uncertainty import kl_divergence, smoothed
 PAIRS_AT_ONCE = 4096
 N_FOLDS = 3
 
-Fitted = tuple[SubsetPredictor, EpistemicEstimator | None]
-
 
 class HeldOutStates:
     """Training rows met as if they were new: what would be predicted for them, and how sure.
 
     Parameters
     ----------
-    values
-        (N, D) encoded training rows.
-    y
-        (N,) labels as class positions.
+    rows, y
+        N encoded training rows, and their labels as class positions.
     schema
         Columns grouped into features.
-    predictors, epistemics
-        One predictor for all rows, which leaves a row out of its own answer; or one per fold, fitted without it.
+    beliefs
+        One for all rows, which leaves a row out of its own answer; or one per fold, fitted without it.
     fold
-        (N,) the predictor of each row.
+        (N,) the one that each row is met with.
     """
 
     def __init__(
         self,
-        values: np.ndarray,
+        rows: EncodedRows,
         y: np.ndarray,
         schema: Schema,
-        predictors: Sequence[SubsetPredictor],
-        epistemics: Sequence[EpistemicEstimator | None],
+        beliefs: Sequence[BeliefModel],
         fold: np.ndarray | None = None,
     ) -> None:
-        self.values = values
+        self.rows = rows
         self.schema = schema
-        self.predictors = predictors
-        self.epistemics = epistemics
+        self.beliefs = beliefs
         self.fold = fold
-        self.available = schema.any_column(~np.isnan(values))  # (N, M)
-        self.prior = np.bincount(y, minlength=len(predictors[0].classes_)) / len(y)
-        self.full = np.empty((len(values), len(self.prior)))
-        for predictor, _, rows in self._by_fold(np.arange(len(values))):
-            self.full[rows] = predictor.predict_full(values[rows])
+        self.available = schema.any_column(rows.observed)  # (N, M)
+        self.prior = np.bincount(y, minlength=len(beliefs[0].predictor.classes_)) / len(y)
+        self.full = np.empty((len(rows), len(self.prior)))
+        for model, at in self._by_fold(np.arange(len(rows))):
+            self.full[at] = model.predictor.full_proba(rows.take(at))
 
     def state(self, rows: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Discrepancy u and epistemic uncertainty e of training `rows` (r,) with features `mask` (r, M), (r,) each.
 
         Without `risk`, or without members, e is 0.
         """
-        columns = self.schema.expand(mask) & ~np.isnan(self.values[rows])
+        known = self.rows.take(rows).masked(self.schema.expand(mask))
         discrepancy, epistemic = np.empty(len(rows)), np.zeros(len(rows))
-        for predictor, members, at in self._by_fold(rows):
-            values = np.where(columns[at], self.values[rows[at]], np.nan)
+        for model, at in self._by_fold(rows):
             left_out = rows[at] if self.fold is None else None
-            if members is None or not risk:
-                proba = predictor.predict_proba(values, columns[at], leave_out=left_out)
-            else:
-                proba, found = members.assess(values, columns[at], leave_out=left_out, smooth_with=self.prior)
-                epistemic[at] = found.epistemic
-            discrepancy[at] = kl_divergence(self.full[rows[at]], smoothed(proba, self.prior))
+            for start in range(0, len(at), model.rows_at_once):
+                part = slice(start, start + model.rows_at_once)
+                own = None if left_out is None else left_out[part]
+                belief = model.believe(known.take(at[part]), members=risk, leave_out=own)
+                discrepancy[at[part]] = kl_divergence(self.full[rows[at[part]]], smoothed(belief.proba, self.prior))
+                if risk and model.epistemic is not None:
+                    epistemic[at[part]] = model.uncertainty(belief, smooth_with=self.prior).epistemic
         return discrepancy, epistemic
 
-    def _by_fold(self, rows: np.ndarray) -> list[tuple[SubsetPredictor, EpistemicEstimator | None, np.ndarray]]:
+    def _by_fold(self, rows: np.ndarray) -> list[tuple[BeliefModel, np.ndarray]]:
         if self.fold is None:
-            return [(self.predictors[0], self.epistemics[0], np.arange(len(rows)))]
+            return [(self.beliefs[0], np.arange(len(rows)))]
         own = self.fold[rows]
-        return [(self.predictors[k], self.epistemics[k], np.flatnonzero(own == k)) for k in np.unique(own)]
+        return [(self.beliefs[k], np.flatnonzero(own == k)) for k in np.unique(own)]
 
 
 def held_out_states(
-    fitted: Fitted,
+    beliefs: BeliefModel,
     schema: Schema,
-    refit: Callable[[np.ndarray], Fitted] | None = None,
+    refit: Callable[[np.ndarray], BeliefModel] | None = None,
     random_state: int = 0,
 ) -> HeldOutStates:
     """Training rows as if new: left out of their own completions, and of the model itself where it can be refitted.
 
     Parameters
     ----------
-    fitted
-        The predictor and the epistemic estimator in use.
+    beliefs
+        The one in use.
     schema
         Columns grouped into features.
     refit
-        Given rows, both fitted without them; None for a model that is used as it is.
+        Given rows, one that was fitted without them; None for a model that is used as it is.
     """
-    values, y = fitted[0].training_values_, fitted[0].training_labels_
-    fold = None if refit is None else _folds(values, y, random_state)
-    parts = [fitted] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
-    predictors = [predictor.for_training() for predictor, _ in parts]
-    epistemics = [e and e.around(predictor) for (_, e), predictor in zip(parts, predictors, strict=True)]
-    return HeldOutStates(values, y, schema, predictors, epistemics, fold)
+    rows, y = beliefs.predictor.training_rows_, beliefs.predictor.training_labels_
+    fold = None if refit is None else _folds(rows.values, y, random_state)
+    parts = [beliefs] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
+    cheaper = [BeliefModel(part.predictor.for_training(), part.epistemic) for part in parts]
+    return HeldOutStates(rows, y, schema, cheaper, fold)
 
 
 def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray | None:

@@ -21,7 +21,8 @@ from askwise.predict.rules.crisp import list_rules, tree_rules
 from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
-from askwise.subsets import apply_mask, check_mask
+from askwise.rows import EncodedRows
+from askwise.subsets import check_mask
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -71,17 +72,17 @@ class RulePredictor(SubsetPredictor):
         self.precompute = precompute
         self.cache_bytes = cache_bytes
 
-    def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         self._check_options()
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
         self._inputs = ModelInputs(
             self.model_,
-            values,
+            rows,
             encoded=steps is None and isinstance(classifier, RuleListClassifier),
             rounded=_is_tree(classifier) or _is_forest(classifier),
         )
-        inputs, _ = self._inputs(values, ~np.isnan(values))
+        inputs, _ = self._inputs(rows)
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
         self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
         self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
@@ -101,14 +102,13 @@ class RulePredictor(SubsetPredictor):
 
     def predict_grid(self, X: Any, masks: Any) -> np.ndarray:
         """p(y | x_S) of every row under every one of the masks (m, D), (m, n, C): each row is looked up once."""
-        check_is_fitted(self, "rule_sets_")
-        values = self.schema_.encode(X)
-        masks = check_mask(masks, (len(np.atleast_2d(masks)), values.shape[1]), "masks")
-        if np.isnan(values).any() or not all(rules.exact for rules in self.rule_sets_):
-            return np.stack([self.predict_proba(values, mask) for mask in masks])
-        inputs, _ = self._inputs(values, np.ones(values.shape, dtype=bool))
+        rows = self._encode(X)
+        masks = check_mask(masks, (len(np.atleast_2d(masks)), rows.values.shape[1]), "masks")
+        if not rows.observed.all() or not all(rules.exact for rules in self.rule_sets_):
+            return np.stack([self.proba(rows.masked(mask)) for mask in masks])
+        inputs, _ = self._inputs(rows)
         seen = ~(~masks @ self._inputs.depends)
-        total = np.zeros((len(masks), len(values), len(self.classes_)))
+        total = np.zeros((len(masks), len(rows), len(self.classes_)))
         for reduced, combine in zip(self._reduced, self._combine, strict=True):
             for start in range(0, len(inputs), reduced.rows_at_once):
                 part = slice(start, start + reduced.rows_at_once)
@@ -116,37 +116,33 @@ class RulePredictor(SubsetPredictor):
                     total[m, part] += proba
         return total / len(self._reduced)
 
-    def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
+    def open_columns(self, rows: EncodedRows) -> np.ndarray:
         """(n, D) columns of rules that are not contradicted yet: no other one can change the prediction."""
-        check_is_fitted(self, "rule_sets_")
-        values, observed = apply_mask(self.schema_.encode(X), mask)
-        wanted = self._open(*self._inputs(values, observed), self.threshold)
-        return self._inputs.columns_behind(wanted) & ~observed
+        wanted = self._open(*self._inputs(rows), self.threshold)
+        return self._inputs.columns_behind(wanted) & ~rows.observed
 
-    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
+    def explain_encoded(self, rows: EncodedRows, most: int = 5) -> list[Explanation]:
         """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
-        check_is_fitted(self, "rule_sets_")
         if not isinstance(most, Integral) or most < 0:
             raise InvalidInput(f"most must be a whole number of at least 0; got {most!r}.")
-        values, observed = apply_mask(self.schema_.encode(X), mask)
-        inputs, seen = self._inputs(values, observed)
-        return [self._explain(inputs[[r]], seen[[r]], most) for r in range(len(values))]
+        inputs, seen = self._inputs(rows)
+        return [self._explain(inputs[[r]], seen[[r]], most) for r in range(len(rows))]
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self._answer(values, mask, None)
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        return self._answer(rows, None)
 
-    def _predict_new(self, values: np.ndarray, mask: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        return self._answer(values, mask, self.training_labels_[rows])
+    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
+        return self._answer(rows, self.training_labels_[leave_out])
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray, own: np.ndarray | None) -> np.ndarray:
-        inputs, seen = self._inputs(values, mask)
-        proba = np.zeros((len(values), len(self.classes_)))
+    def _answer(self, rows: EncodedRows, own: np.ndarray | None) -> np.ndarray:
+        inputs, seen = self._inputs(rows)
+        proba = np.zeros((len(rows), len(self.classes_)))
         for reduced, combine in zip(self._reduced, self._combine, strict=True):
             proba += reduced.answer(inputs, seen, combine, own)
         proba /= len(self._reduced)
         if not all(rules.exact for rules in self.rule_sets_):
             settled = ~self._open(inputs, seen, 0.0).any(axis=1)
-            proba[settled] = self.model_(self._inputs.completed(values, mask)[settled])
+            proba[settled] = self.model_(self._inputs.completed(rows).take(settled))
         return proba
 
     def _open(self, inputs: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""What an acquisition recorded: the purchases of each case, and what was predicted after each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.errors import InvalidInput
+from askwise.subsets import extended
+from askwise.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What was bought for each row, in order, and what was predicted after each step.
+
+    Attributes
+    ----------
+    order
+        (n, T) features in order of purchase, -1 = none.
+    costs
+        (n, T) price paid at each step.
+    proba
+        (n, T + 1, C) predictions; index 0 is before the first purchase.
+    uncertainty
+        `Uncertainty` whose arrays are (n, T + 1).
+    start
+        (n, M) features known before the first purchase.
+    features, classes
+        Names of the features (mask order) and class labels (order of `proba`).
+    """
+
+    order: np.ndarray
+    costs: np.ndarray
+    proba: np.ndarray
+    uncertainty: Uncertainty
+    start: np.ndarray
+    features: list[str]
+    classes: np.ndarray
+
+    @property
+    def n_steps(self) -> int:
+        """T, the number of steps of the longest row."""
+        return self.order.shape[1]
+
+    def mask_after(self, t: int) -> np.ndarray:
+        """(n, M) features known after `t` purchases."""
+        return self.known_after(np.full(len(self.order), self._step(t)))
+
+    def known_after(self, steps: np.ndarray) -> np.ndarray:
+        """(n, M) features known of each case after as many purchases as `steps` (n,) says."""
+        mask = self.start.copy()
+        for step in range(int(steps.max(initial=0))):
+            mask = extended(mask, np.where(step < steps, self.order[:, step], -1))
+        return mask
+
+    def spent_after(self, t: int) -> np.ndarray:
+        """(n,) money spent after `t` purchases."""
+        return np.asarray(self.costs[:, : self._step(t)].sum(axis=1))
+
+    def predict(self, t: int = -1) -> np.ndarray:
+        """(n,) predicted class after `t` purchases; -1 = at the end."""
+        return np.asarray(self.classes[self.proba[:, self._step(t)].argmax(axis=1)])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One tidy row per case and step; step 0 is before the first purchase, and a row ends where its buying does."""
+        n = len(self.order)
+        bought = np.column_stack([np.zeros(n, dtype=int), self.order])
+        names = np.array([*self.features, None], dtype=object)
+        case, step = np.nonzero(np.column_stack([np.ones(n, dtype=bool), self.order >= 0]))
+        paid = np.column_stack([np.zeros(n), self.costs])
+        table: dict[str, Any] = {
+            "case": case,
+            "step": step,
+            "feature": np.where(step == 0, None, names[bought[case, step]]),
+            "cost": paid[case, step],
+            "spent": paid.cumsum(axis=1)[case, step],
+            "prediction": self.classes[self.proba.argmax(axis=2)][case, step],
+        }
+        for c, label in enumerate(self.classes):
+            table[f"proba_{label}"] = self.proba[case, step, c]
+        for name, values in self.uncertainty.as_dict().items():
+            table[name] = values[case, step]
+        return pd.DataFrame(table)
+
+    @classmethod
+    def concatenated(cls, runs: Sequence[Trajectory]) -> Trajectory:
+        """Several blocks of cases as one; the shorter ones are carried forward."""
+        longest = max(run.n_steps for run in runs)
+        runs = [run._carried_forward(longest) for run in runs]
+        return cls(
+            order=np.concatenate([run.order for run in runs]),
+            costs=np.concatenate([run.costs for run in runs]),
+            proba=np.concatenate([run.proba for run in runs]),
+            uncertainty=Uncertainty.concatenated([run.uncertainty for run in runs]),
+            start=np.concatenate([run.start for run in runs]),
+            features=runs[0].features,
+            classes=runs[0].classes,
+        )
+
+    def _carried_forward(self, n_steps: int) -> Trajectory:
+        more = n_steps - self.n_steps
+        again = np.r_[np.arange(self.n_steps + 1), np.full(more, self.n_steps)]
+        return replace(
+            self,
+            order=np.pad(self.order, ((0, 0), (0, more)), constant_values=-1),
+            costs=np.pad(self.costs, ((0, 0), (0, more))),
+            proba=self.proba[:, again],
+            uncertainty=Uncertainty(**{name: values[:, again] for name, values in self.uncertainty.as_dict().items()}),
+        )
+
+    def _step(self, t: int) -> int:
+        if t == -1:
+            return self.n_steps
+        if not isinstance(t, int | np.integer) or not 0 <= t <= self.n_steps:
+            raise InvalidInput(f"t must be a number of purchases from 0 to {self.n_steps} (-1 = the end); got {t!r}.")
+        return t

@@ -1,0 +1,93 @@
+"""Belief: all that is derived from what is known of some cases, computed once and shared by whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Self
+
+import numpy as np
+
+
+class _ByRow:
+    """A dataclass of arrays with one entry per row, None where there is nothing."""
+
+    def take(self, rows: Any) -> Self:
+        """The entries of some rows, by position or by a boolean mask."""
+        return type(self)(**{name: _each(part, lambda values: values[rows]) for name, part in self._parts()})
+
+    def put(self, rows: np.ndarray, new: Self) -> Self:
+        """A copy with the entries of `rows` replaced by those of `new`, in order."""
+        replaced = {}
+        for (name, old), (_, part) in zip(self._parts(), new._parts(), strict=True):
+            replaced[name] = old.put(rows, part) if isinstance(old, _ByRow) else _put(old, rows, part)
+        return type(self)(**replaced)
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        assert is_dataclass(self)
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+@dataclass(frozen=True, eq=False)
+class Completions(_ByRow):
+    """K ways to complete each row: the pool rows used, their weights, and the answers of the model (and members)."""
+
+    index: np.ndarray  # (n, K)
+    weights: np.ndarray  # (n, K)
+    answers: np.ndarray  # (n, K, 1 + k, C), the wrapped model first
+
+    def mean(self) -> np.ndarray:
+        """p(y | x_S) by the model and by each member, (n, 1 + k, C)."""
+        n, n_completions = self.weights.shape
+        flat = self.answers.reshape(n, n_completions, -1)
+        return np.einsum("nk,nkc->nc", self.weights, flat).reshape(n, *self.answers.shape[2:])
+
+
+@dataclass(frozen=True, eq=False)
+class Belief(_ByRow):
+    """What is believed of n cases, given what is observed of them.
+
+    Attributes
+    ----------
+    answers
+        (n, 1 + k, C): p(y | x_S) by the wrapped model, then by the k members around it.
+    completions
+        The completions behind the answers, where they are averages over completions and were kept.
+    distances
+        (n, N) squared distances to the pool rows over the observed columns, to be extended by the next column.
+    observed
+        (n, D) the columns that `distances` covers.
+    epistemic
+        (n,) epistemic uncertainty where it does not come from members (distance to the training data).
+    """
+
+    answers: np.ndarray
+    completions: Completions | None = None
+    distances: np.ndarray | None = None
+    observed: np.ndarray | None = None
+    epistemic: np.ndarray | None = None
+
+    @property
+    def proba(self) -> np.ndarray:
+        """(n, C) the prediction."""
+        return self.answers[:, 0]
+
+    @property
+    def members(self) -> np.ndarray | None:
+        """(k, n, C) the members' predictions; None where there are none."""
+        return self.answers[:, 1:].transpose(1, 0, 2) if self.answers.shape[1] > 1 else None
+
+
+def _each(part: Any, change: Any) -> Any:
+    if part is None:
+        return None
+    if isinstance(part, _ByRow):
+        return type(part)(**{name: _each(inner, change) for name, inner in part._parts()})
+    return change(part)
+
+
+def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:
+    if old is None or new is None:
+        return None
+    out = old.copy()
+    out[rows] = new
+    return out
