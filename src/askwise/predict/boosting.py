@@ -1,0 +1,106 @@
+"""Several histogram gradient boosting models asked at once, without a Python call per tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+MOST_LEAVES = 64
+CELLS_AT_ONCE = 4_000_000
+
+
+class BoostedTrees:
+    """The trees of several `HistGradientBoostingClassifier` as arrays, walked for all of them together.
+
+    Each leaf of a tree has a bit. A node whose condition fails rules out the leaves on its left, one that holds those
+    on its right; the leaf that is left over is the one that a walk would reach. So a row needs one comparison per
+    node, all vectorized, and no walk.
+
+    Parameters
+    ----------
+    models
+        Fitted models with the same classes, of numbers only and at most 64 leaves a tree.
+    """
+
+    def __init__(self, models: Sequence[Any]) -> None:
+        self.n_models, self.n_classes = len(models), len(models[0].classes_)
+        # All trees of one class of one model stand together, so that their leaf values are summed as one run.
+        trees = [[tree.nodes for tree in trees] for model in models for trees in zip(*model._predictors, strict=True)]
+        parts = [_splits(nodes) for of_output in trees for nodes in of_output]
+        splits = [split for of_tree, _ in parts for split in of_tree]
+        feature, threshold, missing_left, without_left, without_right = zip(*splits, strict=True)
+        self.feature, self.threshold = np.array(feature), np.array(threshold)[:, None]
+        self.missing_left = np.array(missing_left, dtype=bool)[:, None]
+        self.without_left, self.without_right = (
+            np.array(bits, dtype=np.uint64)[:, None] for bits in (without_left, without_right)
+        )
+        self.leaf_value = np.array([value for _, values in parts for value in values])
+        self.tree_start = _starts(len(of_tree) for of_tree, _ in parts)
+        self.leaf_start = _starts(len(values) for _, values in parts)[:, None]
+        self.output_start = _starts(len(of_output) for of_output in trees)
+        self.baseline = np.concatenate([np.ravel(model._baseline_prediction) for model in models])
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """(n, D) numbers, NaN where missing -> (n, k * C)."""
+        step = max(1, CELLS_AT_ONCE // len(self.feature))
+        raw = np.concatenate([self._raw(cells[start : start + step]) for start in range(0, len(cells), step)])
+        if self.n_classes == 2:
+            positive = expit(raw)
+            return np.stack([1 - positive, positive], axis=2).reshape(len(cells), -1)
+        return np.asarray(softmax(raw.reshape(len(cells), self.n_models, -1), axis=2).reshape(len(cells), -1))
+
+    def _raw(self, cells: np.ndarray) -> np.ndarray:
+        """(n, models * trees of an iteration) sums of leaf values; nodes come first, as whole rows are fast to take."""
+        seen = np.ascontiguousarray(cells.T)[self.feature]  # (nodes, n)
+        goes_left = seen <= self.threshold
+        if np.isnan(cells).any():
+            goes_left |= np.isnan(seen) & self.missing_left
+        possible = np.where(goes_left, self.without_right, self.without_left)
+        remaining = np.bitwise_and.reduceat(possible, self.tree_start, axis=0)  # (trees, n): the leaves left over
+        lowest = remaining & (~remaining + np.uint64(1))
+        leaf = np.bitwise_count(lowest - np.uint64(1)) + self.leaf_start
+        values = np.add.reduceat(self.leaf_value[leaf], self.output_start, axis=0)  # (outputs, n)
+        return values.T + self.baseline
+
+
+def can_be_stacked(models: Sequence[Any]) -> bool:
+    """Whether `BoostedTrees` takes these models: numbers only, small trees, the same classes."""
+    trees = [tree.nodes for model in models for iteration in model._predictors for tree in iteration]
+    return (
+        all(getattr(model, "is_categorical_", None) is None for model in models)
+        and len({tuple(model.classes_.tolist()) for model in models}) == 1
+        and all(nodes["is_leaf"].sum() <= MOST_LEAVES for nodes in trees)
+    )
+
+
+def _starts(lengths: Iterable[int]) -> np.ndarray:
+    """Where each of several runs begins."""
+    ends = np.cumsum(list(lengths))
+    return np.r_[0, ends[:-1]]
+
+
+def _splits(nodes: np.ndarray) -> tuple[list[tuple[int, float, bool, int, int]], list[float]]:
+    """(feature, threshold, whether missing goes left, leaves without those on the left, and on the right); leaf values.
+
+    Leaves are numbered from left to right. A tree of one leaf gets a split that changes nothing.
+    """
+    values: list[float] = []
+    splits: list[tuple[int, float, bool, int, int]] = []
+    everything = 2**MOST_LEAVES - 1
+
+    def below(at: int) -> int:
+        """The leaves below a node, as bits."""
+        node = nodes[at]
+        if node["is_leaf"]:
+            values.append(float(node["value"]))
+            return 1 << (len(values) - 1)
+        left, right = below(int(node["left"])), below(int(node["right"]))
+        split = int(node["feature_idx"]), float(node["num_threshold"]), bool(node["missing_go_to_left"])
+        splits.append((*split, everything & ~left, everything & ~right))
+        return left | right
+
+    below(0)
+    return splits or [(0, 0.0, False, everything, everything)], values
