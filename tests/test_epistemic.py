@@ -32,7 +32,7 @@ from askwise.predict import (
     ReparametrizedPredictor,
     wrap,
 )
-from askwise.predict.stacked import StackedLayers, StackedModels, stack
+from askwise.predict.stacked import BatchedLayers, StackedModels, stack
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
 from askwise.schema import Schema
 from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize

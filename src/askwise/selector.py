@@ -30,7 +30,8 @@ from askwise.predict import (
     SubsetPredictor,
 )
 from askwise.predict.base import check_labels
-from askwise.predict.wrapped import BlackBox, fitted_classifier
+from askwise.predict.black_box import BlackBox
+from askwise.predict.wrapped import fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
 from askwise.schema import Schema

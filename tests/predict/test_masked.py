@@ -146,7 +146,7 @@ def test_trained_on_the_subsets_of_a_policy_it_is_best_there():
 def test_the_reparametrized_network_starts_from_the_plain_one_and_reports():
     X, _ = planted()
     plain, changed = fitted("random masks"), fitted("reparametrized")
-    for weight, other in zip(plain.layers_.weights, changed.layers_.weights, strict=True):
+    for weight, other in zip(plain.network_.layers.weights, changed.network_.layers.weights, strict=True):
         assert_array_equal(weight, other)
     report = changed.adaptation_report_
     assert report["size"].tolist() == [0, 1, 2, 3, 4]
@@ -163,9 +163,10 @@ def test_the_reparametrized_network_scales_and_shifts_its_own_last_layer():
     changed = network(reparametrized=True, epochs=3).fit(X, y)
     changed.kept_ = np.ones(5, dtype=bool)
     mask = np.random.default_rng(3).random(X.shape) < 0.5
-    hidden = changed.layers_.hidden(changed.coder_(X, mask))
+    layers = changed.network_.layers
+    hidden = layers.hidden(changed.coder_(X, mask))
     change = changed.adapter_.psi(mask.astype(float))
-    logits = (hidden * (1 + change[:, :16])) @ changed.layers_.weights[-1] + changed.layers_.biases[-1] + change[:, 16:]
+    logits = (hidden * (1 + change[:, :16])) @ layers.weights[-1] + layers.biases[-1] + change[:, 16:]
     assert_allclose(changed.predict_proba(X, mask), softmax(logits, axis=1), rtol=0, atol=1e-12)
     assert np.abs(change).max() > 1e-4
 

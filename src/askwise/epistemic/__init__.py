@@ -4,12 +4,11 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator, assess
 from askwise.epistemic.distance import FeatureDistance
-from askwise.epistemic.dropout import MCDropout
+from askwise.epistemic.dropout import MCDropout, can_drop_out
 from askwise.epistemic.ensemble import AuxiliaryEnsemble, can_train_members
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import unfrozen
-from askwise.predict.stacked import dropout_layers
-from askwise.predict.wrapped import BlackBox, is_torch_module
 
 __all__ = [
     "AuxiliaryEnsemble",
@@ -23,8 +22,6 @@ __all__ = [
 
 def suitable_epistemic(predictor: SubsetPredictor, y: np.ndarray) -> str:
     """What ``epistemic="auto"`` takes: an ensemble where members can be trained, else dropout, else distance."""
-    box = unfrozen(predictor.estimator_)
-    if not isinstance(box, BlackBox):
+    if not isinstance(unfrozen(predictor.estimator_), BlackBox):
         return "ensemble" if can_train_members(predictor, y) else "distance"
-    drops = is_torch_module(box.function) and dropout_layers(box.function) and predictor.averages_the_model
-    return "dropout" if drops else "distance"
+    return "dropout" if can_drop_out(predictor) else "distance"

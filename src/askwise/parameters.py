@@ -1,0 +1,105 @@
+"""What the parameters of an estimator may be; `fit` refuses anything else before training begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+
+from askwise.errors import InvalidInput
+
+
+class Limit(Protocol):
+    """A set of values; its text completes "must be ..."."""
+
+    def allows(self, value: Any) -> bool:
+        """Whether `value` is one of them."""
+        ...
+
+
+Limits = Mapping[str, Limit]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number of at least `least`, or None where that is allowed."""
+
+    least: int
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"a whole number of at least {self.least}{' or None' if self.optional else ''}"
+
+    def allows(self, value: Any) -> bool:
+        if value is None:
+            return self.optional
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= self.least
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number from `low` to `high`; `above` and `below` leave out the ends themselves."""
+
+    low: float = 0.0
+    high: float = np.inf
+    above: bool = False
+    below: bool = False
+
+    def __str__(self) -> str:
+        if np.isinf(self.high):
+            return f"a number {'>' if self.above else '>='} {self.low:g}"
+        return f"a number in {'(' if self.above else '['}{self.low:g}, {self.high:g}{')' if self.below else ']'}"
+
+    def allows(self, value: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+            return False
+        number = float(value)
+        at_end = (self.above and number == self.low) or (self.below and number == self.high)
+        return self.low <= number <= self.high and not at_end
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def __str__(self) -> str:
+        return "True or False"
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_)
+
+
+@dataclass(frozen=True)
+class Several:
+    """A list or tuple of values within `each`: `count` of them, or at least `fewest`."""
+
+    each: Limit
+    count: int | None = None
+    fewest: int = 0
+
+    def __str__(self) -> str:
+        how_many = f"of {self.count} entries" if self.count is not None else f"of at least {self.fewest} entries"
+        return f"a list or tuple {how_many}, each {self.each}"
+
+    def allows(self, value: Any) -> bool:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            return False
+        enough = len(value) == self.count if self.count is not None else len(value) >= self.fewest
+        return enough and all(self.each.allows(entry) for entry in value)
+
+
+POSITIVE, SHARE, DROPOUT = Number(above=True), Number(0, 1), Number(0, 1, below=True)
+RATE = Number(0, 1, above=True)
+WIDTHS = Several(Whole(1))
+ADAM: Limits = {"learning_rate": POSITIVE, "batch_size": Whole(1)}
+
+
+def check_limits(estimator: Any, limits: Limits) -> None:
+    """Refuse parameters of `estimator` that are outside their limits."""
+    for name, limit in limits.items():
+        value = getattr(estimator, name)
+        if not limit.allows(value):
+            raise InvalidInput(f"{type(estimator).__name__}: {name} must be {limit}; got {value!r}.")
