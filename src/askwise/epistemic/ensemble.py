@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 "AuxiliaryEnsemble(estimators=[...])."
             )
         check_limits(self, {"n_members": Whole(1)})
+        if not isinstance(self.n_jobs, Integral | None):
+            raise InvalidInput(f"AuxiliaryEnsemble: n_jobs must be a whole number or None; got {self.n_jobs!r}.")
         if not can_train_members(predictor, y):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '
