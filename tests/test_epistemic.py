@@ -4,7 +4,7 @@ import copy
 import functools
 import pickle
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -656,7 +656,7 @@ def test_members_under_dropout_have_the_adaptation_of_the_module(kind):
     X, y = data()
     net, mask = module(), some_masks(90)
     plain = MCDropout(4, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y).members(X, mask)
-    options = {"learning_rate": 0.05, "random_state": 0}
+    options: dict[str, Any] = {"learning_rate": 0.05, "random_state": 0}
     untrained = ReparametrizedPredictor(net, kind, epochs=0, **options).fit(X, y)
     trained = ReparametrizedPredictor(net, kind, epochs=5, **options).fit(X, y)
     for predictor in (untrained, trained):
@@ -768,13 +768,17 @@ def predictor_around(model):
         ),
         (AuxiliaryEnsemble, module, r'callable or a torch module.*"distance".*"dropout".*estimators='),
         (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be a whole number of at least 1; got 0"),
-        (lambda: AuxiliaryEnsemble("a"), LogisticRegression, "n_members must be a whole number .*got 'a'"),
-        (lambda: AuxiliaryEnsemble(n_jobs="a"), LogisticRegression, "n_jobs must be a whole number or None; got 'a'"),
+        (lambda: AuxiliaryEnsemble(cast(Any, "a")), LogisticRegression, "n_members must be a whole number .*got 'a'"),
+        (
+            lambda: AuxiliaryEnsemble(n_jobs=cast(Any, "a")),
+            LogisticRegression,
+            "n_jobs must be a whole number or None; got 'a'",
+        ),
         (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
         (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),
         (lambda: AuxiliaryEnsemble(center="median"), LogisticRegression, '"primary" or "mean".*got .*\'median\''),
         (lambda: MCDropout(0), module, "n_samples must be a whole number of at least 1; got 0"),
-        (lambda: MCDropout("a"), module, "n_samples must be a whole number .*got 'a'"),
+        (lambda: MCDropout(cast(Any, "a")), module, "n_samples must be a whole number .*got 'a'"),
         (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be at least 1; got 0"),
     ],
 )

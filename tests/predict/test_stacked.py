@@ -164,7 +164,12 @@ class Counting(StandardScaler):
 
 def test_rows_are_decoded_and_prepared_once_for_the_model_and_its_members(monkeypatch):
     decoded, decode = [], Schema.decode
-    monkeypatch.setattr(Schema, "decode", lambda *args, **options: decoded.append(1) or decode(*args, **options))
+
+    def counted(*args, **options):
+        decoded.append(1)
+        return decode(*args, **options)
+
+    monkeypatch.setattr(Schema, "decode", counted)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc")).assign(city=rng.choice(["x", "y"], 120))
     y = (table["a"] > 0).astype(int).to_numpy()

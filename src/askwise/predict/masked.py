@@ -123,7 +123,12 @@ class MaskTrainedPredictor(SubsetPredictor):
         if not is_torch_module(made):
             raise InvalidInput(f"network must return a torch.nn.Module; got {type(made).__name__}.")
         made = made.float()
-        _ServedModule(made, n_classes).features(np.zeros((2, n_inputs)))  # refuses another shape before training
+        try:
+            shape = _ServedModule(made, n_classes).features(np.zeros((2, n_inputs))).shape
+        except RuntimeError as error:
+            raise InvalidInput(f"network must take rows of shape (n, {n_inputs}); it fails on them: {error}") from error
+        if shape != (2, n_classes):
+            raise InvalidInput(f"network must return logits of shape (n, {n_classes}); got {shape} for 2 rows.")
         return made.train()
 
     def _unchanged(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
