@@ -531,6 +531,8 @@ def test_a_model_that_cannot_be_cloned_has_no_ensemble():
         assert suitable_epistemic(predictor, y) == "distance"
         with pytest.raises(InvalidInput, match=r'clone can copy.*"distance"'):
             ensemble().fit(predictor, X, y)
+    with pytest.raises(InvalidInput, match=r"Uncloneable is not fitted and cannot be cloned.*Fit it first"):
+        conditional(Uncloneable((0,))).fit(X, y)
 
 
 def test_members_that_are_torch_modules_or_functions():

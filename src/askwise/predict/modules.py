@@ -58,8 +58,9 @@ class FrozenModule:
 
     def with_dropout(self, masks: DropoutMasks) -> FrozenModule:
         """The same module under fixed dropout masks."""
+        self._current_copy()
         other = copy.copy(self)
-        other.dropout = masks
+        other.dropout, other._copied = masks, self._copied  # one private copy serves them all
         return other
 
     def logits(self, X: Any, change: Change | None = None) -> Any:

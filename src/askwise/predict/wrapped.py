@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -63,7 +64,12 @@ def fitted_classifier(
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:
     """An unfitted clone in which `random_state` seeds every part, nested ones included, that has no seed of its own."""
-    cloned = clone(estimator)
+    try:
+        cloned = clone(estimator)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInput(
+            f"{type(estimator).__name__} is not fitted and cannot be cloned to be fitted here ({error}). Fit it first."
+        ) from error
     if random_state is None or not hasattr(cloned, "get_params"):
         return cloned
     names = [name for name, value in cloned.get_params().items() if value is None and is_seed(name)]
@@ -153,8 +159,10 @@ class FrozenModel:
 
     def settle(self, values: np.ndarray) -> None:
         """Ask about completed training rows: answers are checked, and what a torch module returns is decided."""
-        estimator = getattr(self.estimator, "estimator", self.estimator)  # it may be frozen
-        is_module = isinstance(estimator, BlackBox) and is_torch_module(estimator.function)
+        last = self.estimator
+        while isinstance(last, FrozenEstimator | Pipeline):
+            last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
+        is_module = isinstance(last, BlackBox) and is_torch_module(last.function)
         rows = values[: ROWS_TO_SETTLE if is_module else 1]
         self(np.where(np.isnan(rows), _some_complete_row(values), rows))
 
