@@ -21,6 +21,7 @@ ROWS_AT_ONCE = 128
 LARGEST_LOGIT = 1e30
 
 Answer = Callable[[Any], np.ndarray]
+_Table = tuple[FrozenModel, Answer, int]
 
 
 class StackedModels:
@@ -39,27 +40,25 @@ class StackedModels:
         self.models: list[Any] = []
         for model in models:
             self.models += model.models if isinstance(model, StackedModels) else [model]
-        self.n_outputs = sum(model.n_outputs for model in self.models)
-        self._tables: list[_SameTable] = []
-        for position, model in enumerate(self.models):
-            frozen = model if isinstance(model, FrozenModel) else model.model
-            table = next((one for one in self._tables if one.model.reads_like(frozen)), None)
-            if table is None:
-                table = _SameTable(frozen)
-                self._tables.append(table)
-            table.add(position, model)
-        for table in self._tables:
-            table.join_alike()
+        ends = np.cumsum([model.n_outputs for model in self.models])
+        self.n_outputs = int(ends[-1])
+        parts = [_Part(model, end) for model, end in zip(self.models, ends.tolist(), strict=True)]
+        self._tables: list[_Table] = []
+        order: list[int] = []  # columns as they are answered: those that are asked together stand together
+        for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
+            behind: list[tuple[Any, list[Answer]]] = []
+            for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
+                alike = _grouped(same_steps, lambda one, other: one.shape is not None and one.shape == other.shape)
+                behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
+                order += [column for group in alike for part in group for column in part.columns]
+            n_outputs = sum(part.model.n_outputs for part in same_table)
+            self._tables.append((same_table[0].frozen, partial(_ask, behind), n_outputs))
+        self._columns = np.argsort(order)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(n, D) encoded rows -> (n, n_outputs)."""
-        answers: dict[int, np.ndarray] = {}
-        for table in self._tables:
-            side_by_side = table.model.by_table(values, table, sum(width for _, width in table.outputs))
-            ends = np.cumsum([width for _, width in table.outputs])
-            for (position, width), end in zip(table.outputs, ends, strict=True):
-                answers[position] = side_by_side[:, end - width : end]
-        return np.hstack([answers[position] for position in range(len(self.models))])
+        answers = [model.by_table(values, ask, n_outputs) for model, ask, n_outputs in self._tables]
+        return np.hstack(answers)[:, self._columns]
 
 
 class StackedDropout:
@@ -90,56 +89,35 @@ def stack(models: Sequence[Any]) -> Any:
     return models[0] if len(models) == 1 else StackedModels(models)
 
 
-class _SameTable:
-    """The models that take rows as the same table: preparations in turn, and behind each the classifiers in turn."""
+class _Part:
+    """One of the stacked models: what it reads, through which steps, and its columns among all answers."""
 
-    def __init__(self, model: FrozenModel) -> None:
+    def __init__(self, model: Any, end: int) -> None:
         self.model = model
-        self.preparations: list[_Preparation] = []
-
-    def add(self, position: int, model: Any) -> None:
-        steps, classifier = split_pipeline(model.estimator) if isinstance(model, FrozenModel) else (None, None)
-        behind = next((one for one in self.preparations if _same_steps(one.steps, steps)), None)
-        if behind is None:
-            behind = _Preparation(steps)
-            self.preparations.append(behind)
-        behind.classifiers.append((position, model, classifier))
-
-    def join_alike(self) -> None:
-        for preparation in self.preparations:
-            preparation.join_alike()
-        self.outputs = [output for preparation in self.preparations for output in preparation.outputs]
-
-    def __call__(self, table: Any) -> np.ndarray:
-        return np.hstack([answer for preparation in self.preparations for answer in preparation(table)])
+        self.frozen: FrozenModel = model if isinstance(model, FrozenModel) else model.model
+        self.columns = range(end - model.n_outputs, end)
+        self.steps, self.classifier = split_pipeline(self.frozen.estimator)
+        self.shape = _network_shape(self.classifier)
 
 
-class _Preparation:
-    """Steps of a Pipeline, or none, and the classifiers behind them."""
+def _grouped(parts: Sequence[_Part], alike: Callable[[_Part, _Part], bool]) -> list[list[_Part]]:
+    groups: list[list[_Part]] = []
+    for part in parts:
+        group = next((group for group in groups if alike(group[0], part)), None)
+        if group is None:
+            groups.append([part])
+        else:
+            group.append(part)
+    return groups
 
-    def __init__(self, steps: Any) -> None:
-        self.steps = steps
-        self.classifiers: list[tuple[int, Any, Any]] = []  # (position, model, classifier)
 
-    def join_alike(self) -> None:
-        """One function for all networks of one shape, one for every other classifier; `outputs` is their order."""
-        networks: dict[Any, list[tuple[int, Any, Any]]] = {}
-        self.answers: list[Answer] = []
-        self.outputs: list[tuple[int, int]] = []  # (position, number of columns)
-        for position, model, classifier in self.classifiers:
-            shape = _network_shape(classifier)
-            if shape is not None:
-                networks.setdefault(shape, []).append((position, model, classifier))
-                continue
-            self.answers.append(_answer_of(model, classifier))
-            self.outputs.append((position, model.n_outputs))
-        for alike in networks.values():
-            self.answers.append(BatchedLayers([classifier for _, _, classifier in alike]))
-            self.outputs += [(position, model.n_outputs) for position, model, _ in alike]
-
-    def __call__(self, table: Any) -> list[np.ndarray]:
-        inputs = table if self.steps is None else self.steps.transform(table)
-        return [answer(inputs) for answer in self.answers]
+def _ask(behind: Sequence[tuple[Any, list[Answer]]], table: Any) -> np.ndarray:
+    """Every answer on one decoded table, which goes once through each of the preparations."""
+    found = []
+    for steps, answers in behind:
+        inputs = table if steps is None else steps.transform(table)
+        found += [answer(inputs) for answer in answers]
+    return np.hstack(found)
 
 
 class BatchedLayers:
@@ -202,10 +180,12 @@ def _network_shape(classifier: Any) -> Any:
     return (type(classifier), layers.activation, *(weight.shape for weight in layers.weights))
 
 
-def _answer_of(model: Any, classifier: Any) -> Answer:
-    if classifier is None:
-        answer: Answer = model.answer
-        return answer
+def _answer_of(group: Sequence[_Part]) -> Answer:
+    model, classifier = group[0].model, group[0].classifier
+    if group[0].shape is not None:
+        return BatchedLayers([part.classifier for part in group])
+    if isinstance(model, StackedDropout):
+        return model.answer
     if type(classifier) in (RandomForestClassifier, ExtraTreesClassifier):
         return TreeByTree(classifier)
     return partial(_checked_answer, model, classifier)
