@@ -380,7 +380,7 @@ def test_a_feature_that_is_known_already(fitted):
     ("model", "words"),
     [
         (lambda X: np.full((len(X), 3), 1 / 3), ["shape", r"\[0, 1\]", ", 3\\)"]),
-        (lambda X: np.full(len(X), 0.5), ["shape", r"\[0, 1\]"]),
+        (lambda X: np.full(len(X) + 1, 0.5), ["shape", r"\[0, 1\]"]),
         (lambda X: np.full((1, 2), 0.5), ["shape", r"\(1, 2\)"]),
         (lambda X: np.full((len(X), 2), 3.0), ["sum to one", r"\[3.0, 3.0\]", "softmax"]),
         (lambda X: np.tile([1.5, -0.5], (len(X), 1)), [">= 0", r"\[1.5, -0.5\]"]),

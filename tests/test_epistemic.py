@@ -4,7 +4,7 @@ import copy
 import functools
 import pickle
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -13,13 +13,14 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance, MCDropout, assess, suitable_epistemic
@@ -32,9 +33,8 @@ from askwise.predict import (
     ReparametrizedPredictor,
     wrap,
 )
-from askwise.predict.stacked import StackedLayers, StackedModels, stack
-from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
-from askwise.schema import Schema
+from askwise.predict.final_layer import final_layer
+from askwise.predict.wrapped import ROWS_PER_CALL
 from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize
 
 
@@ -113,6 +113,7 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "given": (lambda: fitted(network()), conditional, given_members),
     "dropout": (module, conditional, lambda: MCDropout(7, random_state=0)),
     "dropout, imputed": (module, ImputedPredictor, lambda: MCDropout(7, random_state=0)),
+    "dropout, adapted": (module, adapted, lambda: MCDropout(7, random_state=0)),
     "distance, function": (lambda: function, conditional, FeatureDistance),
     "distance, network": (lambda: fitted(network()), conditional, FeatureDistance),
     "distance, torch": (lambda: module(dropout=None), ImputedPredictor, FeatureDistance),
@@ -472,6 +473,68 @@ def test_members_of_predictors_that_train_models_of_their_own_differ_too(make_pr
     assert found.mutual_information.mean() > 1e-6
 
 
+class Oversampler(BaseEstimator):
+    """A step as imbalanced-learn has them: it changes the training rows, and is skipped in predictions."""
+
+    def fit_resample(self, X, y):
+        often = np.bincount(y).max()
+        rows = np.concatenate([np.resize(np.flatnonzero(y == c), often) for c in np.unique(y)])
+        return X[rows], y[rows]
+
+
+class ResamplingPipeline(Pipeline):
+    """The part of imbalanced-learn's Pipeline that matters here."""
+
+    def fit(self, X, y):
+        for _, step in self.steps[:-1]:
+            if hasattr(step, "fit_resample"):
+                X, y = step.fit_resample(X, y)
+            else:
+                X = step.fit_transform(X, y)
+        self.steps[-1][1].fit(X, y)
+        return self
+
+    def predict_proba(self, X):
+        for _, step in self.steps[:-1]:
+            X = X if hasattr(step, "fit_resample") else step.transform(X)
+        return self.steps[-1][1].predict_proba(X)
+
+
+def test_members_of_a_pipeline_that_resamples_are_trained_with_all_its_steps():
+    X, y = data(n=200)
+    y = (X[:, 0] > 1.3).astype(int)  # one row in ten
+    steps = [("scale", StandardScaler()), ("sample", Oversampler()), ("last", LogisticRegression())]
+    model = ResamplingPipeline(steps).fit(X, y)
+    predictor = conditional(model).fit(X, y)
+    assert suitable_epistemic(predictor, y) == "ensemble"
+    around = ensemble().fit(predictor, X, y)
+    full = np.ones(X.shape, dtype=bool)
+    for member, found in zip(around.estimators_, around.members(X, full), strict=True):
+        assert type(member) is ResamplingPipeline
+        assert_allclose(found, member.predict_proba(X), rtol=0, atol=1e-12)
+        assert found[:, 1].mean() > 1.5 * y.mean()  # balanced, as the wrapped model is
+    assert final_layer(predictor.model_, X[:5]).weight.shape == (4, 2)
+
+
+class Uncloneable(LogisticRegression):
+    """As CatBoost with `cat_features`: its constructor changes a parameter."""
+
+    def __init__(self, cat_features=()):
+        super().__init__()
+        self.cat_features = list(cat_features)
+
+
+def test_a_model_that_cannot_be_cloned_has_no_ensemble():
+    X, y = data()
+    for model in (fitted(Uncloneable((0,))), fitted(make_pipeline(StandardScaler(), Uncloneable((0,))))):
+        predictor = conditional(model).fit(X, y)
+        assert suitable_epistemic(predictor, y) == "distance"
+        with pytest.raises(InvalidInput, match=r'clone can copy.*"distance"'):
+            ensemble().fit(predictor, X, y)
+    with pytest.raises(InvalidInput, match=r"Uncloneable is not fitted and cannot be cloned.*Fit it first"):
+        conditional(Uncloneable((0,))).fit(X, y)
+
+
 def test_members_that_are_torch_modules_or_functions():
     """What cannot be trained here is given: as it is, or wrapped with its classes."""
     X, y = data()
@@ -489,106 +552,7 @@ def test_members_that_are_torch_modules_or_functions():
     assert_allclose(both.members(X, full)[0], function(X), rtol=0, atol=1e-12)
 
 
-# Members side by side
-
-
-def several(make, k=3, n_classes=3):
-    X, y = data(n_classes=n_classes)
-    rng = np.random.default_rng(1)
-    models = []
-    for seed in range(k):
-        rows = rng.integers(len(X), size=len(X))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            models.append(make(seed).fit(X[rows], y[rows]))
-    return models
-
-
-def as_models(estimators):
-    schema = Schema.read(data()[0])
-    return [FrozenModel(estimator, schema) for estimator in estimators]
-
-
-STACKABLE: dict[str, Any] = {
-    **{
-        f"network, {activation}": lambda seed, activation=activation: network(seed, activation=activation)
-        for activation in ("relu", "tanh", "logistic", "identity")
-    },
-    "two hidden layers": lambda seed: network(seed, (5, 4)),
-    "regression": lambda seed: LogisticRegression(),
-    "frozen": lambda seed: FrozenLater(LogisticRegression()),
-}
-
-
-class FrozenLater:
-    """Fit, then freeze."""
-
-    def __init__(self, estimator):
-        self.estimator = estimator
-
-    def fit(self, X, y):
-        return FrozenEstimator(self.estimator.fit(X, y))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", STACKABLE)
-def test_members_in_batched_products_answer_as_one_after_the_other(name, n_classes):
-    members = several(STACKABLE[name], n_classes=n_classes)
-    models = as_models(members)
-    stacked = stack(models)
-    assert isinstance(stacked, StackedLayers)
-    values = np.random.default_rng(3).normal(size=(150, 4)) * 3  # more rows than are handled at once
-    found = stacked(values)
-    assert found.shape == (150, 3 * n_classes) == (150, stacked.n_outputs)
-    assert_allclose(found, StackedModels(models)(values), rtol=0, atol=1e-12)
-    assert_allclose(found[:, n_classes : 2 * n_classes], members[1].predict_proba(values), rtol=0, atol=1e-12)
-    assert stacked(values[:0]).shape == (0, 3 * n_classes)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("classifier", [network, lambda seed: LogisticRegression()], ids=["network", "regression"])
-def test_members_behind_one_preparation_are_batched_too(classifier, n_classes):
-    X, y = data(n_classes=n_classes)
-    pipeline = fitted(make_pipeline(StandardScaler(), classifier(0)), n_classes)
-    around = ensemble().fit(ImputedPredictor(pipeline).fit(X, y), X, y)
-    stacked = around.stacked()
-    assert isinstance(stacked, StackedLayers)
-    values = np.random.default_rng(3).normal(size=(150, 4)) * 3
-    expected = np.hstack([member.predict_proba(values) for member in around.estimators_])
-    assert_allclose(stacked(values), expected, rtol=0, atol=1e-12)
-
-
-UNLIKE = {
-    "forests": lambda: several(lambda seed: RandomForestClassifier(3, random_state=seed)),
-    "two kinds": lambda: [*several(lambda seed: LogisticRegression(), 1), *several(network, 1)],
-    "two widths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (9,)), 1)],
-    "two depths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (6, 6)), 1)],
-    "two activations": lambda: [*several(network, 1), *several(lambda seed: network(seed, activation="tanh"), 1)],
-    "two preparations": lambda: several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression())),
-    "prepared and bare": lambda: [
-        *several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression()), 1),
-        *several(lambda seed: LogisticRegression(), 1),
-    ],
-}
-
-
-@pytest.mark.parametrize("name", UNLIKE)
-def test_members_that_are_not_alike_are_asked_one_after_the_other(name):
-    members = UNLIKE[name]()
-    values = np.random.default_rng(3).normal(size=(20, 4))
-    found = stack(as_models(members))(values)
-    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
-
-
-def test_a_subclass_may_answer_as_it_likes():
-    class Shy(LogisticRegression):
-        def predict_proba(self, X):
-            return 0.5 * super().predict_proba(X) + 0.5 / 3
-
-    members = several(lambda seed: Shy())
-    values = data()[0]
-    found = stack(as_models(members))(values)
-    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
+# Preparations
 
 
 def test_a_preparation_may_give_a_sparse_matrix():
@@ -688,6 +652,44 @@ def test_dropout_asks_the_module_about_a_bounded_number_of_rows_at_once():
     assert_allclose(members[:, -90:], around.members(many[-90:], full[:90]), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
+def test_members_under_dropout_have_the_adaptation_of_the_module(kind):
+    """Without training they are the plain members; with it, the change applied to the thinned network."""
+    X, y = data()
+    net, mask = module(), some_masks(90)
+    plain = MCDropout(4, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y).members(X, mask)
+    options: dict[str, Any] = {"learning_rate": 0.05, "random_state": 0}
+    untrained = ReparametrizedPredictor(net, kind, epochs=0, **options).fit(X, y)
+    trained = ReparametrizedPredictor(net, kind, epochs=5, **options).fit(X, y)
+    for predictor in (untrained, trained):
+        predictor.kept_ = np.ones(5, dtype=bool)
+    members = MCDropout(4, random_state=0).fit(untrained, X, y).members(X, mask)
+    assert_allclose(members, plain, rtol=0, atol=1e-5)
+    members = MCDropout(4, random_state=0).fit(trained, X, y).members(X, mask)
+    assert np.abs(members - plain).max() > 1e-3
+    if kind == "output":
+        for found, before in zip(members, plain, strict=True):
+            assert_allclose(found, trained.adapter_.proba(np.log(before), mask), rtol=0, atol=1e-5)
+
+
+def test_a_dropout_layer_that_is_used_twice_drops_other_units_the_second_time():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.last = torch.nn.Dropout(0.5), torch.nn.Linear(4, 3)
+
+        def forward(self, rows):
+            return self.last(self.drop(self.drop(rows)))
+
+    X, y = data()
+    net = Twice()
+    twice = MCDropout(40, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    members = twice.members(X, np.ones(X.shape, dtype=bool))
+    bias = softmax(net.last.bias.detach().double().numpy())
+    # All four inputs are dropped with probability (3/4)^4 = 0.32; of one mask, 1/16.
+    assert 0.15 < np.mean([np.allclose(member, bias, atol=1e-5) for member in members]) < 0.55
+
+
 # Distance
 
 
@@ -767,12 +769,18 @@ def predictor_around(model):
             r'callable or a torch module.*"distance".*Ensemble\(estimators=\[...\]\)',
         ),
         (AuxiliaryEnsemble, module, r'callable or a torch module.*"distance".*"dropout".*estimators='),
-        (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be at least 1; got 0"),
-        (lambda: AuxiliaryEnsemble(-2), LogisticRegression, "n_members must be at least 1; got -2"),
+        (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be a whole number of at least 1; got 0"),
+        (lambda: AuxiliaryEnsemble(cast(Any, "a")), LogisticRegression, "n_members must be a whole number .*got 'a'"),
+        (
+            lambda: AuxiliaryEnsemble(n_jobs=cast(Any, "a")),
+            LogisticRegression,
+            "n_jobs must be a whole number or None; got 'a'",
+        ),
         (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
         (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),
         (lambda: AuxiliaryEnsemble(center="median"), LogisticRegression, '"primary" or "mean".*got .*\'median\''),
-        (lambda: MCDropout(0), module, "n_samples must be at least 1; got 0"),
+        (lambda: MCDropout(0), module, "n_samples must be a whole number of at least 1; got 0"),
+        (lambda: MCDropout(cast(Any, "a")), module, "n_samples must be a whole number .*got 'a'"),
         (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be at least 1; got 0"),
     ],
 )
@@ -796,11 +804,11 @@ def test_members_that_are_given_must_be_fitted_classifiers(member):
         AuxiliaryEnsemble(estimators=[member]).fit(predictor, *data())
 
 
-@pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
-def test_dropout_does_not_go_with_a_trained_adaptation(kind):
+def test_dropout_needs_answers_that_come_from_the_module():
     X, y = data()
-    predictor = ReparametrizedPredictor(module(), kind, epochs=0, random_state=0).fit(X, y)
-    with pytest.raises(InvalidInput, match='"conditional" or "mean"'):
+    predictor = MaskTrainedPredictor(module(), epochs=1, width=4, random_state=0).fit(X, y)
+    assert suitable_epistemic(predictor, y) == "distance"
+    with pytest.raises(InvalidInput, match=r'"conditional", "mean", "output", .*got MaskTrainedPredictor'):
         MCDropout().fit(predictor, X, y)
 
 
@@ -838,7 +846,7 @@ class Foreign:
         (lambda: FrozenEstimator(wrap(module(), [0, 1, 2])), ImputedPredictor, "dropout"),
         (lambda: module(dropout=None), conditional, "distance"),
         (lambda: module(dropout=0.0), conditional, "distance"),
-        (module, lambda model: ReparametrizedPredictor(model, epochs=0), "distance"),
+        (module, lambda model: ReparametrizedPredictor(model, epochs=0), "dropout"),
     ],
 )
 def test_what_auto_takes(model, make_predictor, expected):

@@ -27,6 +27,7 @@ LAYERS = [
         "randomness",
         "networks",
         "files",
+        "parameters",
     ],
     ["datasets", "trees"],
     ["predict"],

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from askwise.errors import AskwiseError
-from askwise.networks import ACTIVATIONS, CLIP, MOST_CATEGORIES, CellCoder, Layers, import_torch, seeded, train
+from askwise.networks import (
+    ACTIVATIONS,
+    CLIP,
+    MOST_CATEGORIES,
+    CellCoder,
+    Layers,
+    dueling,
+    import_torch,
+    relu_network,
+    seeded,
+    train,
+)
 from askwise.schema import Schema
 
 TABLE = pd.DataFrame(
@@ -45,12 +57,12 @@ def test_a_row_is_scaled_numbers_one_hot_categories_and_the_mask():
     assert_allclose(seen, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("filler", [1e6, -3.0, 1.0, np.nan])
-def test_hidden_cells_are_invisible(filler):
+def test_hidden_cells_are_invisible():
     coder, values, _ = coder_and_cells()
     mask = np.array([[True, False, True, False], [False, True, False, True], [False] * 4, [False, False, True, True]])
     expected = coder(np.where(mask, values, np.nan), mask)
-    assert_array_equal(coder(np.where(mask, values, filler), mask), expected)
+    for filler in (1e6, -3.0, 1.0, np.nan):
+        assert_array_equal(coder(np.where(mask, values, filler), mask), expected)
     assert_array_equal(expected[2], np.zeros(11))
 
 
@@ -104,19 +116,18 @@ def trained_by_torch(activation, *widths):
     return nn.Sequential(*parts[:-1]).double()
 
 
-@pytest.mark.parametrize("widths", [(3, 2), (3, 5, 2), (3, 5, 4, 2)])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_layers_give_what_torch_gives(activation, widths):
-    network = trained_by_torch(activation, *widths)
-    layers = Layers.from_torch([part for part in network if isinstance(part, nn.Linear)], activation)
+def test_layers_give_what_torch_gives():
     inputs = 3 * np.random.default_rng(0).normal(size=(20, 3))
     kept = inputs.copy()
-    with torch.no_grad():
-        expected = network(torch.as_tensor(inputs)).numpy()
-        before_last = network[:-1](torch.as_tensor(inputs)).numpy()
-    assert_allclose(layers(inputs), expected, rtol=1e-12, atol=1e-12)
-    assert_allclose(layers.hidden(inputs), before_last, rtol=1e-12, atol=1e-12)
-    assert_array_equal(inputs, kept)
+    for activation, widths in itertools.product(ACTIVATIONS, [(3, 2), (3, 5, 2), (3, 5, 4, 2)]):
+        network = trained_by_torch(activation, *widths)
+        layers = Layers.from_torch([part for part in network if isinstance(part, nn.Linear)], activation)
+        with torch.no_grad():
+            expected = network(torch.as_tensor(inputs)).numpy()
+            before_last = network[:-1](torch.as_tensor(inputs)).numpy()
+        assert_allclose(layers(inputs), expected, rtol=1e-12, atol=1e-12)
+        assert_allclose(layers.hidden(inputs), before_last, rtol=1e-12, atol=1e-12)
+        assert_array_equal(inputs, kept)
 
 
 def test_activations_stay_finite_far_out():
@@ -139,52 +150,75 @@ def test_layers_are_a_copy_of_the_trained_ones():
 
 
 def test_torch_is_seeded_inside_and_as_it_was_outside():
-    threads = torch.get_num_threads()
+    threads, number = torch.get_num_threads(), torch.get_default_dtype()
     torch.set_num_threads(2)
+    torch.set_default_dtype(torch.float64)  # a program that computes in double precision must not get in the way
+    before = torch.random.get_rng_state()
+    draws = []
+
+    def draw(seed):
+        with seeded(seed):
+            assert torch.get_num_threads() == 1
+            assert nn.Linear(2, 2)(torch.zeros(1, 2, dtype=torch.float32)).dtype == torch.float32
+            draws.append(torch.rand(5))
+            if seed == 4:
+                raise RuntimeError("in the middle")
+
     try:
-        before = torch.random.get_rng_state()
-        draws = []
-        for seed in (3, 3, 4):
-            with seeded(seed):
-                assert torch.get_num_threads() == 1
-                draws.append(torch.rand(5))
+        draw(3)
+        draw(3)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            draw(4)
         assert torch.equal(torch.random.get_rng_state(), before)
         assert torch.get_num_threads() == 2
-        assert torch.equal(draws[0], draws[1])
-        assert not torch.equal(draws[0], draws[2])
-    finally:
-        torch.set_num_threads(threads)
-
-
-def test_networks_are_single_precision_whatever_the_default():
-    """Their inputs are; a program that computes in double precision must not get in the way."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with seeded(0):
-            assert nn.Linear(2, 2)(torch.zeros(1, 2, dtype=torch.float32)).dtype == torch.float32
         assert torch.get_default_dtype() == torch.float64
     finally:
-        torch.set_default_dtype(before)
-
-
-def fails_after_drawing(seed):
-    with seeded(seed):
-        torch.rand(5)
-        raise RuntimeError("in the middle")
-
-
-def test_torch_is_as_it_was_after_a_failure_too():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        before = torch.random.get_rng_state()
-        with pytest.raises(RuntimeError, match="in the middle"):
-            fails_after_drawing(3)
-        assert torch.equal(torch.random.get_rng_state(), before)
-        assert torch.get_num_threads() == 2
-    finally:
         torch.set_num_threads(threads)
+        torch.set_default_dtype(number)
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+def test_two_threads_do_not_draw_from_each_others_seeds():
+    drawn: dict[int, list[Any]] = {seed: [] for seed in range(4)}
+
+    def draw(seed):
+        for _ in range(20):
+            with seeded(seed):
+                torch.rand(50)
+                drawn[seed].append(float(torch.rand(1)))
+
+    threads = [threading.Thread(target=draw, args=(seed,)) for seed in drawn]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(len(set(values)) == 1 for values in drawn.values())
+
+
+def test_settings_that_suit_are_not_written(monkeypatch):
+    """The settings belong to the whole program, so that even writing what they are is heard by others."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for name in ("set_num_threads", "set_default_dtype"):
+            monkeypatch.setattr(torch, name, lambda value: pytest.fail("was written"))
+        with seeded(0):
+            pass
+    finally:
+        monkeypatch.undo()
+        torch.set_num_threads(threads)
+
+
+def test_networks_of_ours_are_single_precision_whatever_the_default():
+    number = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = [relu_network([3, 4, 2]), dueling([3, 4], 2)]
+    finally:
+        torch.set_default_dtype(number)
+    assert {parameter.dtype for network in made for parameter in network.parameters()} == {torch.float32}
+    assert [type(part).__name__ for part in made[0]] == ["Linear", "ReLU", "Linear"]
 
 
 def squared_error(weight):

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.datasets import Dataset
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.schema import Schema
+from askwise.schema import read_table
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
@@ -59,8 +59,8 @@ def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: b
     train, test = split_rows(dataset, seed, limited=limited)
     estimator = make_model(model, seed)
     X_train, y_train = dataset.X.iloc[train], dataset.y[train]
-    Schema.read(dataset.X)  # errors name the row of the whole table
-    Schema.read(X_train).encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
+    read_table(dataset.X)  # errors name the row of the whole table
+    read_table(X_train)[0].encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(X_train, y_train)

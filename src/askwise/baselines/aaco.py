@@ -12,9 +12,9 @@ from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.parameters import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
+from askwise.parameters import ADAM, Limits, Number, Whole
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.masked import train_under_masks

@@ -9,8 +9,8 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Policy
-from askwise.parameters import Limits, check_limits
 from askwise.errors import InvalidInput
+from askwise.parameters import Limits, check_limits
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.prices import Prices, as_prices
 from askwise.randomness import generator

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.parameters import Limits, Whole
 from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
+from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import AFFORDABLE_WITHIN, Prices

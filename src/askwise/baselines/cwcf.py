@@ -13,9 +13,9 @@ from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.base import Baseline
 from askwise.baselines.masked_network import MaskedRows
-from askwise.parameters import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
+from askwise.parameters import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from askwise.baselines.masked_network import MaskedRows, train_with_patience
-from askwise.parameters import SHARE, Limits
 from askwise.baselines.two_networks import TwoNetworkRival, rollout
+from askwise.parameters import SHARE, Limits
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
 

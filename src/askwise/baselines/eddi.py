@@ -9,10 +9,10 @@ import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
-from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch
+from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 
 CODES_AT_ONCE = 20_000

@@ -12,8 +12,8 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
+from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.subsets import sample

@@ -13,9 +13,9 @@ from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
-from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from

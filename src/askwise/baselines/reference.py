@@ -14,12 +14,12 @@ from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
-from askwise.parameters import Limits, Whole
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.gaussian import GaussianDataset
 from askwise.datasets.switch import SWITCH, SwitchDataset
 from askwise.epistemic import assess
 from askwise.errors import InvalidInput
+from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from

@@ -16,9 +16,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.parameters import Limits, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
+from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices

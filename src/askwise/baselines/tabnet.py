@@ -10,9 +10,9 @@ import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
+from askwise.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from

@@ -11,8 +11,8 @@ from scipy.special import softmax
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, held_out_rows, pretrain, served
-from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.networks import CellCoder, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 

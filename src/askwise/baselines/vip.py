@@ -12,8 +12,8 @@ from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, served
-from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.networks import CellCoder, import_torch, seeded, train
+from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.subsets import sample

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.wrapped import BlackBox
+from askwise.predict.black_box import BlackBox
 from askwise.rows import EncodedRows
 from askwise.subsets import unique_masks
 
