@@ -14,6 +14,7 @@ import pytest
 
 from askwise.acquire import Trajectory
 from askwise.cli.comparison import Comparison, Story
+from askwise.cli.console import make_console, print_curves
 from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
 from askwise.cli.options import check_report_path
 from askwise.cli.wording import merged_rules, short, shown_number, shown_support, shown_value, warnings_of
@@ -335,6 +336,12 @@ def test_known_values_and_the_note_on_missing_cells_are_shown(report):
     page = seen(render(replace(report, story=story, comparison=noted)))
     assert "known: age 54" in page
     assert "Why 82.7 % is not 84.0 %." in page
+
+
+def test_the_note_on_missing_cells_is_in_the_terminal_too(report):
+    with (console := make_console()).capture() as shown:
+        print_curves(console, replace(report.comparison, note="Why 82.7 % is not 84.0 %."))
+    assert "Why 82.7 % is not 84.0 %." in shown.get()
 
 
 def comparison_note(report: Report) -> str:

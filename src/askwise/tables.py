@@ -11,7 +11,8 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -160,13 +161,23 @@ def _decode(path: Path, content: bytes, declared: str | None) -> tuple[str, str]
     except UnicodeError as error:
         if declared:
             raise InvalidInput(f"{path} cannot be read as {declared}: {error}. Leave out --encoding.") from None
+    if not declared and not marked:
+        for text, encoding in _likely_texts(content):
+            if not _looks_binary(text):
+                return text, encoding
+    raise InvalidInput(f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding.")
+
+
+def _likely_texts(content: bytes) -> Iterator[tuple[str, str]]:
+    """The likeliest text with its encoding, then that of Windows in Western Europe."""
     from charset_normalizer import from_bytes
 
-    found = None if declared or marked else from_bytes(content, cp_isolation=ENCODINGS).best()
-    if found is None or _looks_binary(str(found)):
-        raise InvalidInput(f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding.")
-    # Of encodings that give the same text, the commonest.
-    return str(found), "cp1252" if "cp1252" in found.could_be_from_charset else found.encoding
+    found = from_bytes(content, cp_isolation=ENCODINGS).best()
+    if found is not None:
+        # Of encodings that give the same text, the commonest.
+        yield str(found), "cp1252" if "cp1252" in found.could_be_from_charset else found.encoding
+    with suppress(UnicodeError):
+        yield content.decode("cp1252"), "cp1252"
 
 
 def _looks_binary(text: str) -> bool:

@@ -80,7 +80,7 @@ def compare(
     full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
     accuracy = float(np.mean(full == rows.y_test))
     trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    note = _missing_note(selector, rows, accuracy)
+    note = missing_note(selector, rows, accuracy)
     return Comparison(curves, accuracy, not selector.prices_.uniform, trajectory, note)
 
 
@@ -95,7 +95,7 @@ def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajector
     return Story(f"Held-out case {rows.X_test.index[case]}", session.report()["trace"], _plain(rows.y_test[case]))
 
 
-def _missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: float) -> str:
+def missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: float) -> str:
     """Why the model with everything and askwise with everything differ on rows with missing cells, if they do."""
     incomplete = int(rows.X_test.isna().any(axis=1).sum())
     bought = float(np.mean(selector.predict(rows.X_test) == rows.y_test))
