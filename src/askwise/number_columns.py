@@ -56,17 +56,16 @@ def is_number(cell: str, decimal: str, padded: bool = False) -> bool:
 
 def find_decimal(path: Path, columns: Sequence[TextColumn]) -> str:
     """The decimal mark of columns of numbers; where they differ or can be read in two ways, the caller must say."""
-    commas, points, unsure = "", "", ""
+    commas, unsure = "", ""
     for column in columns:
         marked = [cell for cell in column.counts if "," in cell]
-        if any("." in cell for cell in column.counts) and all(is_number(cell, ".") for cell in column.counts):
-            points = column.name
-        elif marked and _share(column, ",") > 0.5:
+        if marked and _share(column, ",") > 0.5:
             thousands = all(_THOUSANDS.fullmatch(cell) for cell in marked)
             commas, unsure = (commas, column.name) if thousands else (column.name, unsure)
-    if (commas or unsure) and points:
+    points = [column.name for column in columns if (commas or unsure) and _has_points(column)]
+    if points:
         raise InvalidInput(
-            f"{path} has decimal points in {points!r} and commas in the numbers of {commas or unsure!r}. Write all "
+            f"{path} has decimal points in {points[0]!r} and commas in the numbers of {commas or unsure!r}. Write all "
             "numbers alike, or name the decimal mark with --decimal; columns written the other way are then text."
         )
     if unsure and not commas:
@@ -79,14 +78,15 @@ def find_decimal(path: Path, columns: Sequence[TextColumn]) -> str:
 
 def is_number_column(path: Path, column: TextColumn, decimal: str, declared: bool | None = None) -> bool:
     """Whether a column holds numbers: as declared, or if all cells are; numbers with words among them are refused."""
-    words = [cell for cell in column.counts if not is_number(cell, decimal, padded=True)]
+    odd = [cell for cell in column.counts if not is_number(cell, decimal)]
+    words = [cell for cell in odd if not is_number(cell, decimal, padded=True)]
     if declared and words:
         line = column.line_of(words[0])
         raise InvalidInput(f"--number: column {column.name!r} of {path} holds {words[0]!r} (line {line}).")
     if declared is not None or not column.counts:
         return bool(declared)
     if not words:
-        return all(is_number(cell, decimal) and not _is_long(cell) for cell in column.counts)
+        return not odd and not any(_is_long(cell) for cell in column.counts)
     n_numbers = len(column.counts) - len(words)
     if _share(column, decimal) >= 0.5 or n_numbers > max(FEW_NUMBERS, len(words)):
         raise InvalidInput(_words_among_numbers(path, column, words))
@@ -113,6 +113,10 @@ def _share(column: TextColumn, decimal: str) -> float:
     """The share of the cells that are numbers."""
     numbers = sum(count for cell, count in column.counts.items() if is_number(cell, decimal))
     return numbers / max(1, column.counts.total())
+
+
+def _has_points(column: TextColumn) -> bool:
+    return any("." in cell for cell in column.counts) and all(is_number(cell, ".") for cell in column.counts)
 
 
 def _is_long(cell: str) -> bool:
