@@ -513,6 +513,23 @@ def test_ask_goes_through_the_columns_of_a_group(tmp_path):
     assert "The story of one case" in page.read_text(encoding="utf-8")
 
 
+def test_columns_of_a_group_are_volunteered_together():
+    case = ["ask", "--data", "breast_cancer", "--model", "logistic", "--json"]
+    asked = json.loads(run(*case, text="-\n-\n-\nq\n").stdout)["trace"][1]["feature"]
+    other = "smoothness" if asked != "smoothness" else "symmetry"
+    lines = [f"mean {other} = 0.1", "u", f"mean {other} = 0.1", "-", f"worst {other} = 0,2", "q"]
+    result = run(*case, text="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert list(found["known"]) == [other]
+    assert list(found["known"][other].values()) == [0.1, None, 0.2]
+    assert found["spent"] == 0
+    # A value turns up for a feature that was marked as unavailable.
+    lines = ["-", "-", "-", f"mean {asked} = 9", "-", "-", "q"]
+    found = json.loads(run(*case, text="\n".join(lines)).stdout)
+    assert (found["unavailable"], list(found["known"])) == ([], [asked])
+
+
 def test_everything_bought_and_the_model_with_everything_are_told_apart():
     table = make_table()
     for X, differs in ((table.drop(columns="answer"), True), (table[["size"]].fillna(0.0), False)):

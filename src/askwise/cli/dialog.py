@@ -81,6 +81,8 @@ class Dialog:
             if reply is Command.STOP:
                 self.console.print("\nStopped.")
                 return
+            if reply is None:
+                continue
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, on extreme values: the outcome is told
@@ -92,11 +94,10 @@ class Dialog:
 
     def _take(self, feature: str, answer: Any, volunteered: bool) -> None:
         """Enter an answer; the case stays as it was if the model fails on it."""
-        if feature in self.session.known:
-            raise InvalidInput(f"{feature!r} is known already; type u until it is undone to change it.")
+        others = [step for step in self.steps if step[0] != feature]  # it may have been unavailable before
         try:
             if volunteered:
-                self.session = self._replayed({**self.known, feature: answer}, self.steps)
+                self.session = self._replayed({**self.known, feature: answer}, others)
             else:
                 self._enter(feature, answer)
         except InvalidInput:
@@ -106,7 +107,7 @@ class Dialog:
             raise InvalidInput(f"The model cannot use this value ({reason}); type another one.") from None
         self.past.append((self.known, self.steps))
         if volunteered:
-            self.known = {**self.known, feature: answer}
+            self.known, self.steps = {**self.known, feature: answer}, others
         else:
             self.steps = [*self.steps, (feature, answer)]
 
@@ -136,7 +137,10 @@ class Dialog:
         return session
 
     def _ask(self, feature: str, suggestion: Suggestion | None, given: dict[str, Any] | None = None) -> Any:
-        """(feature, answer, volunteered) or a command; inside a group undo goes back one column."""
+        """(feature, answer, volunteered), a command, or None where nothing is to be done.
+
+        Inside a group undo goes back one column. Without a `suggestion` the feature was volunteered: `given` is typed.
+        """
         columns = [self.schema.columns[j] for j in self.schema.feature_columns[self.schema.position(feature)]]
         given = given or {}
         left = [column for column in columns if column.name not in given]
@@ -145,9 +149,13 @@ class Dialog:
             reply = self._read(left[k], left[k].name if len(columns) > 1 else "")
             if isinstance(reply, tuple):
                 column, value = reply
-                return self._ask(feature_of(self.schema, column), None, {column.name: value})
+                if column not in columns:
+                    return self._ask(feature_of(self.schema, column), None, {column.name: value})
+                given[column.name] = value
+                left = left[:k] + [other for other in left[k:] if other is not column]
+                continue
             if reply is Command.STOP or (reply is Command.UNDO and k == 0):
-                return reply
+                return None if reply is Command.UNDO and suggestion is None else reply
             k += -1 if reply is Command.UNDO else 1
             if reply is Command.UNDO:
                 given.pop(left[k].name, None)
@@ -187,6 +195,9 @@ class Dialog:
                 names = listed([column.name for column in self.schema.columns], spell=str)
                 raise InvalidInput(f"There is no column {text.split('=')[0].strip()!r}. The columns are: {names}.")
             return parse_value(column, text.removeprefix("=").strip())
+        feature = feature_of(self.schema, other[0])
+        if feature in self.session.known:
+            raise InvalidInput(f"{feature!r} is known already; type u until it is undone to change it.")
         value = parse_value(*other)
         return value if other[0] is column else (other[0], value)
 
