@@ -1,4 +1,4 @@
-"""The commands `askwise bench` and `askwise report`; heavy imports stand inside them."""
+"""The command `askwise bench`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Seeds = Annotated[
 Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
 Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
-Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Cells that run side by side.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Fits that run side by side.")]
 Profiles = Annotated[
     Profile,
     typer.Option(
@@ -55,9 +55,8 @@ Profiles = Annotated[
         "cores); paper: five tables, five seeds, at most 10,000 and 2,000 rows (very many hours)."
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
 Listing = Annotated[
-    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and stop.")
+    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and exit.")
 ]
 
 
@@ -73,9 +72,9 @@ def bench(
 ) -> None:
     """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
 
-    DIR has a tidy row per number in rows.csv, the times, and a file per cell.
-    What is finished is not run again, what failed is; more seeds, methods or
-    data can be added to the same folder. Then: askwise report DIR.
+    DIR holds one tidy row per number in rows.csv, the times, and a file per fit.
+    Finished fits are not run again, failed ones are; more seeds, methods or data
+    can be added to the same folder. Then: askwise report DIR.
     """
     with failures(f"What is finished is kept in {out}; the same command goes on from there."):
         from askwise.bench.grid.run import check_suites, left_out, run
@@ -100,27 +99,18 @@ def bench(
             raise typer.Exit(1)
 
 
-def report(folder: Folder) -> None:
-    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
-    with failures():
-        from askwise.bench.report.report import write_page
-
-        for path in write_page(folder):
-            typer.echo(path)
-
-
 def _names(option: str, listed: str | None) -> list[str] | None:
-    """Names given with commas."""
+    """Names separated by commas."""
     if listed is None:
         return None
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
-        raise InvalidInput(f"{option} names nothing; got {listed!r}. Give names with commas, or leave it out.")
+        raise InvalidInput(f"{option} names nothing; got {listed!r}. Separate names by commas, or leave it out.")
     return names
 
 
 def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
-    """One finished cell, and how long the others will take at this pace."""
+    """One finished fit, and how long the others will take at this pace."""
     cell = step.cell
     left = (step.total - step.done) * seconds / n_run
     said = f"{step.done}/{step.total}  {cell.data}, {cell.method}, {cell.prices} prices, seed {cell.seed}"

@@ -24,7 +24,7 @@ from askwise.bench.report.tables import (
     ordered_data,
     pooled_calibration_error,
 )
-from askwise.cli.demo_report import COLORS, svg
+from askwise.plotting import COLORS, svg
 
 SHOWN = (*paper_results.IN_FIGURES, "askwise", "static-best", "static-cmi", "random-mlp")
 """Methods that the figures show first; ten colors are as many as can be told apart."""

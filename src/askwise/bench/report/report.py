@@ -18,7 +18,7 @@ from askwise.bench.report.figures import Picture
 from askwise.bench.report.study_figures import pictures
 from askwise.bench.report.study_tables import tables
 from askwise.bench.report.tables import CELL, Entry, Table, data_name, method_name, ordered_data, read_rows, read_table
-from askwise.cli.demo_report import template
+from askwise.plotting import template
 
 FIGURES = "figures"
 INTRODUCTION = (

@@ -24,7 +24,7 @@ from askwise.bench.report.figures import (
 from askwise.bench.report.study_tables import MEASURES, subset_errors
 from askwise.bench.report.tables import CELL, data_name, method_name, ordered_data
 from askwise.bench.studies.uncertainty import REJECTED
-from askwise.cli.demo_report import COLORS, svg
+from askwise.plotting import COLORS, svg
 from askwise.uncertainty import epistemic_divergence, kl_divergence, mutual_information
 
 N_MEMBERS = 2000

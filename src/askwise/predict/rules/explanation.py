@@ -48,11 +48,11 @@ class Explanation:
         """Ready for JSON."""
         return {
             "firing": [
-                {"if": list(rule.conditions), **_says(rule, classes), "weight": float(rule.weight)}
+                {"conditions": list(rule.conditions), **_says(rule, classes), "weight": float(rule.weight)}
                 for rule in self.firing
             ],
             "possible": [
-                {"if": list(rule.conditions), "open": list(rule.open), **_says(rule, classes)} for rule in self.possible
+                {"conditions": list(rule.conditions), "open": list(rule.open), **_says(rule, classes)} for rule in self.possible
             ],
             "n_firing": self.n_firing,
             "n_possible": self.n_possible,
