@@ -15,6 +15,8 @@ from askwise.predict.imputed import typical_row
 from askwise.randomness import generator
 from askwise.uncertainty import Uncertainty, summarize
 
+CELLS_AT_ONCE = 1_000_000
+
 
 class FeatureDistance(EpistemicEstimator):
     """How far a case is from the training data in the model's feature space; any model, nothing trained.
@@ -43,14 +45,22 @@ class FeatureDistance(EpistemicEstimator):
 
     def distance(self, values: np.ndarray, mask: np.ndarray, leave_out: np.ndarray | None = None) -> np.ndarray:
         """(n,) distance of what is known of each row to the training data; `leave_out` as in `predict_proba`."""
-        features = self._features(np.where(mask, values, self._typical))
+        found = np.empty(len(values))
+        step = max(1, CELLS_AT_ONCE // values.shape[1])
+        for start in range(0, len(values), step):
+            rows = slice(start, start + step)
+            features = self._features(np.where(mask[rows], values[rows], self._typical))
+            found[rows] = self._to_nearest(features, None if leave_out is None else leave_out[rows])
+        return found / self._unit
+
+    def _to_nearest(self, features: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
         if leave_out is None:
-            return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)
+            return np.asarray(self._search.kneighbors(features)[0].mean(axis=1))
         k = self._search.n_neighbors
         distances, nearest = self._search.kneighbors(features, n_neighbors=k + 1)
         own = self._rows[nearest] == leave_out[:, None]
         own[~own.any(axis=1), k] = True  # the row itself is not among them: leave the farthest out
-        return np.asarray(distances[~own].reshape(-1, k).mean(axis=1) / self._unit)
+        return np.asarray(distances[~own].reshape(-1, k).mean(axis=1))
 
     def _fit(self, predictor: SubsetPredictor, X: Any, y: np.ndarray) -> None:
         from sklearn.neighbors import NearestNeighbors
