@@ -61,8 +61,8 @@ class NeighborValue:
             predictor if members is None else predictor.with_model(StackedModels([predictor.model_, members]))
         )
         scores = predictor.neighbors_.scale(predictor.pool_)
-        self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
         self._at_the_start = self._of_nothing(scores, random_state)
+        self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
 
     def reductions(self, values: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature, (n, M) each; the second 0 without members or `risk`."""

@@ -29,14 +29,13 @@ class Outcomes:
     @classmethod
     def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> list[Outcomes]:
         """The outcomes of each feature, from the pool's `scores` (N, D) of `Neighbors.scale`."""
-        found = []
-        for columns in schema.feature_columns:
-            cells, is_category = scores[:, columns], schema.is_category[columns]
-            if len(columns) > 1:
-                found.append(_of_group(cells, is_category, n_completions, random_state))
-            else:
-                found.append(_of_column(cells[:, 0], bool(is_category[0]), n_completions))
-        return found
+        is_category = schema.is_category
+        return [
+            _of_column(scores[:, columns[0]], bool(is_category[columns[0]]), n_completions)
+            if len(columns) == 1
+            else _of_group(scores[:, columns], is_category[columns], n_completions, random_state)
+            for columns in schema.feature_columns
+        ]
 
 
 def _n_coarse(n_completions: int) -> int:
