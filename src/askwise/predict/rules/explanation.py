@@ -52,7 +52,8 @@ class Explanation:
                 for rule in self.firing
             ],
             "possible": [
-                {"conditions": list(rule.conditions), "open": list(rule.open), **_says(rule, classes)} for rule in self.possible
+                {"conditions": list(rule.conditions), "open": list(rule.open), **_says(rule, classes)}
+                for rule in self.possible
             ],
             "n_firing": self.n_firing,
             "n_possible": self.n_possible,
