@@ -87,7 +87,7 @@ def compare(
 def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:
     """The held-out case whose prediction turned most towards the truth, step by step; the first where none did."""
     case = _turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
-    cells = selector.schema_.encode(rows.X_test.iloc[[case]])[0]
+    cells = selector.schema_.encode(rows.X_test.iloc[[case]]).values[0]
     session = selector.start()
     for feature in trajectory.order[case]:
         if feature >= 0:

@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils import get_tags
 
 from askwise.networks import ACTIVATIONS
+from askwise.predict.boosting import BoostedTrees, takes_part
 from askwise.predict.final_layer import dense, layers_of, split_pipeline, unfrozen
 from askwise.predict.modules import DropoutMasks
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
@@ -28,8 +29,9 @@ _Table = tuple[FrozenModel, Answer, int]
 class StackedModels:
     """Models side by side; rows are decoded once, and prepared once for all that share the steps of a Pipeline.
 
-    Fully connected networks of one shape are asked in one batched product per layer, forests tree by tree on rows
-    that are checked once, and any other classifier by its own `predict_proba`.
+    Fully connected networks of one shape are asked in one batched product per layer, gradient boosting by comparing
+    all nodes at once, forests tree by tree on rows that are checked once, and any other classifier by its own
+    `predict_proba`.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class StackedModels:
         for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
             behind: list[tuple[Any, list[Answer]]] = []
             for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
-                alike = _grouped(same_steps, lambda one, other: one.shape is not None and one.shape == other.shape)
+                alike = _grouped(same_steps, lambda one, other: one.kind is not None and one.kind == other.kind)
                 behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
                 order += [column for group in alike for part in group for column in part.columns]
             n_outputs = sum(part.model.n_outputs for part in same_table)
@@ -98,7 +100,7 @@ class _Part:
         self.frozen: FrozenModel = model if isinstance(model, FrozenModel) else model.model
         self.columns = range(end - model.n_outputs, end)
         self.steps, self.classifier = split_pipeline(self.frozen.estimator)
-        self.shape = _network_shape(self.classifier)
+        self.kind = _kind(self.classifier)
 
 
 def _grouped(parts: Sequence[_Part], alike: Callable[[_Part, _Part], bool]) -> list[list[_Part]]:
@@ -172,8 +174,10 @@ class TreeByTree:
         return np.asarray(total)
 
 
-def _network_shape(classifier: Any) -> Any:
-    """What networks must share to be asked together; None for any other classifier, and for subclasses."""
+def _kind(classifier: Any) -> Any:
+    """What classifiers must share to be asked together; None for those that cannot be, and for subclasses."""
+    if type(classifier) is HistGradientBoostingClassifier and takes_part(classifier):
+        return (type(classifier), len(classifier.classes_))
     multinomial = type(classifier) is LogisticRegression and classifier.solver != "liblinear"
     if type(classifier) is not MLPClassifier and not multinomial:
         return None
@@ -183,8 +187,9 @@ def _network_shape(classifier: Any) -> Any:
 
 def _answer_of(group: Sequence[_Part]) -> Answer:
     model, classifier = group[0].model, group[0].classifier
-    if group[0].shape is not None:
-        return BatchedLayers([part.classifier for part in group])
+    if group[0].kind is not None:
+        together: Any = BoostedTrees if type(classifier) is HistGradientBoostingClassifier else BatchedLayers
+        return together([part.classifier for part in group])
     if isinstance(model, StackedDropout):
         return model.answer
     if type(classifier) in (RandomForestClassifier, ExtraTreesClassifier):
