@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from askwise.baselines.reference import ExactOracle, FullInformation, RandomOrder, switch_gain
+from askwise.baselines.reference import ExactOracle, FullInformation, RandomOrder
 from askwise.datasets import make_gaussian, make_switch
 from askwise.errors import InvalidInput
 
@@ -74,7 +74,7 @@ def test_gains_on_switch_data_are_those_of_a_simulation(categorical):
 def test_once_a_reading_is_known_the_switch_is_worth_something():
     data = make_switch(200, n_settings=2, block_size=1, n_noise=0, random_state=0)
     cells = np.array([[2.0, np.nan, np.nan], [2.0, np.nan, 0.0], [2.0, np.nan, 1.0]])
-    gain = switch_gain(data, cells, ~np.isnan(cells))
+    gain = data.exact_gain(cells)
     assert gain[0, 2] > 0.05
     assert gain[1, 1] == pytest.approx(0.0, abs=1e-9)  # the switch names the other block
     assert gain[2, 1] > 0.1

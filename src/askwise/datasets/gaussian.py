@@ -58,23 +58,13 @@ class GaussianDataset(SyntheticDataset):
         X, _ = self.sample(_DRAWS_FOR_ACCURACY, random_state=0)
         return float(self.exact_proba(X).max(axis=1).mean())
 
-    def exact_gain(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """What each hidden feature is worth: the mutual information I(y; x_i | x_S), (n, D), -inf where observed.
-
-        It is the expected reduction of KL(p(y | x) || p(y | x_S)) when both are exact, so its maximum is the exact
-        greedy choice. Computed by Gauss-Hermite quadrature over x_i | x_S, y.
-
-        Parameters
-        ----------
-        X, mask
-            (n, D) rows and which cells of them are observed.
-        """
-        values = self._numbers(self._rows(X))
-        gains = np.full(mask.shape, -np.inf)
-        patterns, pattern_of_row = np.unique(mask, axis=0, return_inverse=True)
+    def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """By Gauss-Hermite quadrature over x_i | x_S, y."""
+        gains = np.zeros(values.shape)
+        patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
         for i, subset in enumerate(patterns):
             rows = np.flatnonzero(pattern_of_row.reshape(-1) == i)
-            proba = self._exact_proba(values[rows], mask[rows])
+            proba = self._exact_proba(values[rows], observed[rows])
             for j in np.flatnonzero(~subset):
                 means, variances = self._conditional(values[rows][:, subset], subset, int(j))
                 gains[rows, j] = _mutual_information(proba, means, variances)
@@ -141,7 +131,7 @@ def make_gaussian(
     Returns
     -------
     GaussianDataset
-        With `exact_proba`, `sample` and `best_accuracy`.
+        With `exact_proba`, `exact_gain`, `sample` and `best_accuracy`.
 
     Examples
     --------

@@ -36,11 +36,17 @@ class SyntheticDataset(Dataset, ABC):
             Which cells are observed, (n, D); None means all that are not missing. With nothing observed the
             answer is the prior.
         """
-        rows = self._rows(X)
-        if mask is not None:
-            rows = rows.where(_checked_mask(mask, rows.shape))
-        values = self._numbers(rows)
-        return self._exact_proba(values, ~np.isnan(values))
+        values, observed = self._observed(X, mask)
+        return self._exact_proba(values, observed)
+
+    def exact_gain(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        r"""The exact :math:`I(y; x_i \mid x_S)` of each hidden feature in nats, (n, D), -inf where observed.
+
+        It is the expected reduction of KL(p(y | x) || p(y | x_S)) when both are exact, so its maximum is the exact
+        greedy choice. `X` and `mask` are those of `exact_proba`.
+        """
+        values, observed = self._observed(X, mask)
+        return np.where(observed, -np.inf, self._exact_gain(values, observed))
 
     def sample(self, n_samples: int, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
         """Further rows of the same distribution and their labels."""
@@ -59,6 +65,18 @@ class SyntheticDataset(Dataset, ABC):
     def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
         """(n, C) from numbers and the mask of what is observed, both (n, D); hidden cells are NaN."""
 
+    @abstractmethod
+    def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """(n, D) from the same arrays; entries of observed cells are not used."""
+
+    def _observed(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The rows as numbers with NaN in hidden cells, and which cells are observed, (n, D) each."""
+        rows = self._rows(X)
+        if mask is not None:
+            rows = rows.where(_checked_mask(mask, rows.shape))
+        values = self._numbers(rows)
+        return values, ~np.isnan(values)
+
     def _numbers(self, X: pd.DataFrame) -> np.ndarray:
         """The rows as floats, (n, D), NaN where missing."""
         return X.to_numpy(dtype=float, na_value=np.nan)
@@ -69,13 +87,11 @@ class SyntheticDataset(Dataset, ABC):
         if isinstance(X, pd.DataFrame):
             absent = [name for name in columns if name not in X.columns]
             if absent:
-                raise InvalidInput(f"exact_proba: X must have the columns of the data set; it lacks {absent}.")
+                raise InvalidInput(f"X must have the columns of the data set; it lacks {absent}.")
             return X[list(columns)]
         rows = np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != len(columns):
-            raise InvalidInput(
-                f"exact_proba: X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}."
-            )
+            raise InvalidInput(f"X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}.")
         return pd.DataFrame(rows, columns=columns)
 
 
@@ -92,7 +108,7 @@ def _checked_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
         raise InvalidInput(
-            f"exact_proba: mask must be boolean of the shape of X, {shape}, True where observed; "
+            f"mask must be boolean of the shape of X, {shape}, True where observed; "
             f"got {mask.dtype} of shape {mask.shape}."
         )
     return mask
