@@ -27,6 +27,7 @@ LAYERS = [
         "randomness",
         "networks",
         "files",
+        "locking",
     ],
     ["datasets", "trees"],
     ["predict"],

@@ -234,11 +234,8 @@ def test_complete_rows_have_the_models_own_answer(name, aggregation, seed):
     model = clone(MODELS[name]).fit(X, y)
     predictor = RulePredictor(model, aggregation=aggregation).fit(X, y)
     rows = np.random.default_rng(seed).normal(size=(30, 4)) * 2
-    rows = np.vstack([X, rows, np.round(rows), np.full((1, 4), 1e300), np.full((1, 4), -1e300)])
-    with np.errstate(over="ignore"):
-        taken = np.abs(rows).max(axis=1) < 1e30  # beyond single precision the model refuses
-    assert_allclose(predictor.predict_proba(rows[taken]), model.predict_proba(rows[taken]), rtol=0, atol=1e-12)
-    assert_allclose(predictor.predict_proba(rows).sum(axis=1), 1)
+    rows = np.vstack([X, rows, np.round(rows), np.full((1, 4), 1e30), np.full((1, 4), -1e30)])
+    assert_allclose(predictor.predict_proba(rows), model.predict_proba(rows), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("aggregation", ["support", "best"])
