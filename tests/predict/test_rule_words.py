@@ -447,12 +447,44 @@ def test_most_limits_the_lists_and_not_the_counts():
     assert short.as_dict(predictor.classes_)["firing"] == long.as_dict(predictor.classes_)["firing"][:2]
 
 
+def test_a_leaf_that_no_row_of_fit_reaches_is_the_models_own_word():
+    X = pd.DataFrame({"dose": [1.0, 2.0, 8.0, 9.0], "age": [30.0, 40.0, 50.0, 60.0]})
+    model = DecisionTreeClassifier(random_state=0).fit(X[["dose"]], [0, 0, 1, 1])
+    predictor = RulePredictor(model).fit(X[["dose"]][:2], [0, 1])
+    (unreached,) = predictor.explain(pd.DataFrame({"dose": [9.0]}))
+    (reached,) = predictor.explain(pd.DataFrame({"dose": [1.0]}))
+    assert unreached.firing[0].proba.tolist() == [0.0, 1.0]
+    assert unreached.firing[0].evidence == "the model's own value; no row given to fit satisfies the rule"
+    assert reached.firing[0].evidence == "the model's own value; 2 rows given to fit satisfy the rule"
+    both = DecisionTreeClassifier(random_state=0).fit(X, [0, 1, 1, 0])
+    shortened = RulePredictor(both).fit(X[:2], [0, 1]).explain(X[3:], np.array([False, True]))[0]
+    assert all(rule.support > 0 for rule in shortened.firing if not rule.from_model)
+    for rule in RulePredictor(both).fit(X, [0, 1, 1, 0]).explain(X[:1], np.array([False, True]))[0].firing:
+        assert rule.from_model == (rule.evidence.startswith("the model's own value"))
+
+
+def test_equal_rules_of_a_forest_are_one_line_with_a_count():
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 2)).astype(float), columns=["a", "b"])
+    y = X["a"].to_numpy() * X["b"].to_numpy()
+    forest = RandomForestClassifier(12, max_features=1, random_state=0)  # trees that ask for a first, or for b
+    predictor = RulePredictor(forest).fit(X, y)
+    for mask in ([False, False], [True, False], [True, True]):
+        (found,) = predictor.explain(X[:1], np.array(mask), most=100)
+        for rules in (found.firing, found.possible):
+            read = [(rule.conditions, getattr(rule, "open", ())) for rule in rules]
+            assert len(set(read)) == len(read)
+            assert all(1 <= len(rule.trees) <= 12 for rule in rules)
+    (found,) = predictor.explain(X[:1], np.zeros(2, dtype=bool), most=100)
+    assert max(len(rule.trees) for rule in found.possible) > 3
+    assert found.as_dict(predictor.classes_)["possible"][0]["n_trees"] > 3
+
+
 def test_explaining_a_forest_in_a_pipeline_takes_no_minutes():
     X, y = wine(300)
     predictor = RulePredictor(mixed_pipeline(RandomForestClassifier(30, random_state=0)).fit(X, y)).fit(X, y)
     start = time.perf_counter()
     (found,) = predictor.explain(X[:1], np.zeros(5, bool))
-    assert found.n_possible > 500
+    assert found.n_possible > 500  # rules that read differently
     assert time.perf_counter() - start < 8
 
 
@@ -483,7 +515,8 @@ def test_a_session_shows_its_rules_at_every_step():
     assert after_one
     assert all("alcohol" in words for rule in after_one for words in rule["if"])
     top = rules["firing"][0]
-    assert set(top) == {"if", "then", "confidence", "probabilities", "support", "degree", "weight"}
+    said = {"then", "confidence", "probabilities", "support", "evidence", "degree", "n_trees"}
+    assert set(top) == {"if", "weight", *said}
     assert top["then"] in ("good", "poor")
     assert top["confidence"] == max(top["probabilities"].values())
     assert all("alcohol" in words or "city" in words for rule in rules["firing"] for words in rule["if"])

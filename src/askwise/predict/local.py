@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ class LocalPredictor(SubsetPredictor):
         self.max_models = max_models
 
     def _fit(self, values: np.ndarray, y: np.ndarray) -> None:
-        if not isinstance(self.max_models, Integral) or self.max_models < 1:
+        if not isinstance(self.max_models, int | np.integer) or self.max_models < 1:
             raise InvalidInput(f"max_models must be a whole number of at least 1; got {self.max_models!r}.")
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         if isinstance(source, BlackBox):
