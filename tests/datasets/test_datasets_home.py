@@ -167,7 +167,7 @@ def test_damaged_copy_of_a_real_file_is_refused(real_home, empty_home):
     assert load("heart").X.shape == (303, 13)
     damaged = empty_home / sources.HEART.path
     damaged.write_bytes(damaged.read_bytes().replace(b"233.0", b"234.0", 1))
-    with pytest.raises(AskwiseError, match=r"processed\.cleveland\.data is not the expected table: its digest"):
+    with pytest.raises(AskwiseError, match=r"processed\.cleveland\.data is not the expected one: its checksum must be"):
         load("heart")
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
+from askwise.randomness import generator
 
 _DESCRIPTION = """{classes} equally likely classes, each a Gaussian of {features} features. The `signal`
 features have class means that lie {separation:g} standard deviations apart (root mean square over pairs of
@@ -147,11 +148,10 @@ def make_gaussian(
     check_count("make_gaussian: n_classes", n_classes, at_least=2)
     check_count("make_gaussian: n_features", n_features, at_least=1)
     check_count("make_gaussian: n_informative", n_informative, at_least=1, at_most=n_features)
-    if not 0 <= correlation < 1:
-        raise InvalidInput(f"make_gaussian: correlation must be in [0, 1); got {correlation!r}.")
-    if not (np.isfinite(separation) and separation >= 0):
-        raise InvalidInput(f"make_gaussian: separation must be a finite number >= 0; got {separation!r}.")
-    rng = np.random.default_rng(random_state)
+    check_number("make_gaussian: correlation", correlation, 0, below=1)
+    check_number("make_gaussian: separation", separation, 0)
+    check_flag("make_gaussian: shared_covariance", shared_covariance)
+    rng = generator(random_state)
     means, covariances = _signal(n_classes, n_informative, separation, correlation, shared_covariance, rng)
     means, covariances = _with_noise(means, covariances, n_features - n_informative)
     names = [f"signal_{i}" if i < n_informative else f"noise_{i - n_informative}" for i in range(n_features)]

@@ -11,9 +11,10 @@ import pandas as pd
 from scipy.special import entr, expit
 from scipy.stats import norm
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
+from askwise.randomness import generator
 
 SWITCH = "switch"
 
@@ -174,9 +175,9 @@ def make_switch(
     check_count("make_switch: n_settings", n_settings, at_least=2, at_most=len(string.ascii_lowercase))
     check_count("make_switch: block_size", block_size, at_least=1)
     check_count("make_switch: n_noise", n_noise, at_least=0)
-    if not (np.isfinite(noise) and noise > 0):
-        raise InvalidInput(f"make_switch: noise must be a finite number > 0; got {noise!r}.")
-    rng = np.random.default_rng(random_state)
+    check_number("make_switch: noise", noise, 0, above=True)
+    check_flag("make_switch: categorical_switch", categorical_switch)
+    rng = generator(random_state)
     X, y = draw_switch(n_samples, rng, n_settings, block_size, n_noise, noise, categorical_switch)
     return SwitchDataset(
         name="switch",

@@ -1,9 +1,10 @@
-"""Made data sets: they know p(y | x_S) exactly, and how well the best policy can do."""
+"""Synthetic data sets: the exact p(y | x_S), the exact gain of a feature, and the accuracy of the best policy."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import pandas as pd
 
 from askwise.datasets.dataset import Dataset
 from askwise.errors import InvalidInput
+from askwise.randomness import generator
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SyntheticDataset(Dataset, ABC):
-    """A data set drawn from a distribution that it still holds.
+    """A data set together with the distribution that it was drawn from.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class SyntheticDataset(Dataset, ABC):
     def sample(self, n_samples: int, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
         """Further rows of the same distribution and their labels."""
         check_count("sample: n_samples", n_samples, at_least=1)
-        return self._draw(n_samples, np.random.default_rng(random_state))
+        return self._draw(n_samples, generator(random_state))
 
     @abstractmethod
     def best_accuracy(self, budget: float | None = None) -> float:
@@ -102,6 +104,21 @@ def check_count(owner: str, value: Any, at_least: int, at_most: int | None = Non
         return
     bounds = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
     raise InvalidInput(f"{owner} must be a whole number {bounds}; got {value!r}.")
+
+
+def check_number(owner: str, value: Any, low: float, below: float = np.inf, above: bool = False) -> None:
+    """Refuse what is not a finite number from `low` (or `above` it) on and `below` a bound."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and low <= value < below and not (above and value == low):
+        return
+    bounds = f"{'>' if above else '>='} {low:g}" + (f" and < {below:g}" if below < np.inf else "")
+    raise InvalidInput(f"{owner} must be a finite number {bounds}; got {value!r}.")
+
+
+def check_flag(owner: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{owner} must be True or False; got {value!r}.")
 
 
 def _checked_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

@@ -231,6 +231,8 @@ class RulePredictor(SubsetPredictor):
             raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
         if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
             raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
+        if not isinstance(self.precompute, bool | np.bool_):
+            raise InvalidInput(f"precompute must be True or False; got {self.precompute!r}.")
         if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
             raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
 
