@@ -114,7 +114,7 @@ def test_a_pipeline_of_scaler_imputer_and_one_hot_answers_as_counted_by_hand():
     found = [set(np.flatnonzero(column)) for column in predictor._inputs.depends.T]
     assert found == depends
     rng = np.random.default_rng(0)
-    for r in range(40):
+    for r in range(15):
         mask = rng.random(5) < 0.5
         expected = answered_by_hand(model, X, y, X.iloc[[r]], mask, depends)
         assert_allclose(predictor.predict_proba(X.iloc[[r]], mask)[0], expected, rtol=0, atol=1e-12)
@@ -232,29 +232,29 @@ def test_a_rule_list_behind_a_scaler_speaks_of_scaled_numbers():
 # Words
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_thresholds_are_in_the_units_of_the_table(scaled):
-    X, y = wine()
-    X = X[["alcohol", "bottles"]]
-    stump = DecisionTreeClassifier(max_depth=1, random_state=0)
-    y = X["alcohol"] > 12.8
-    model = make_pipeline(StandardScaler(), stump) if scaled else stump
-    predictor = RulePredictor(model).fit(X, y)
-    edges = X["alcohol"][y].min(), X["alcohol"][~y].max()
-    at = f"{sum(edges) / 2:.4g}"
-    assert said(predictor, X) == {f"alcohol > {at}", f"alcohol <= {at}"}
+def test_thresholds_are_in_the_units_of_the_table():
+    for scaled in [False, True]:
+        X, y = wine()
+        X = X[["alcohol", "bottles"]]
+        stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+        y = X["alcohol"] > 12.8
+        model = make_pipeline(StandardScaler(), stump) if scaled else stump
+        predictor = RulePredictor(model).fit(X, y)
+        edges = X["alcohol"][y].min(), X["alcohol"][~y].max()
+        at = f"{sum(edges) / 2:.4g}"
+        assert said(predictor, X) == {f"alcohol > {at}", f"alcohol <= {at}"}
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("dtype", ["int64", "Int64", "uint8"])
-def test_whole_numbers_are_said_as_whole_numbers(scaled, dtype):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"sex": rng.integers(0, 2, 100), "visits": rng.integers(0, 9, 100)}, dtype=dtype)
-    y = (X["sex"] == 1) & X["visits"].between(3, 5)
-    grown = DecisionTreeClassifier(random_state=0)
-    predictor = RulePredictor(make_pipeline(StandardScaler(), grown) if scaled else grown).fit(X, y)
-    words = said(predictor, X)
-    assert {"sex >= 1", "sex <= 0", "3 <= visits <= 5", "visits >= 6", "visits <= 2"} == words
+def test_whole_numbers_are_said_as_whole_numbers():
+    for scaled in [False, True]:
+        for dtype in ["int64", "Int64", "uint8"]:
+            rng = np.random.default_rng(0)
+            X = pd.DataFrame({"sex": rng.integers(0, 2, 100), "visits": rng.integers(0, 9, 100)}, dtype=dtype)
+            y = (X["sex"] == 1) & X["visits"].between(3, 5)
+            grown = DecisionTreeClassifier(random_state=0)
+            predictor = RulePredictor(make_pipeline(StandardScaler(), grown) if scaled else grown).fit(X, y)
+            words = said(predictor, X)
+            assert {"sex >= 1", "sex <= 0", "3 <= visits <= 5", "visits >= 6", "visits <= 2"} == words
 
 
 def test_one_value_of_a_whole_number_is_said_as_such():
@@ -263,18 +263,18 @@ def test_one_value_of_a_whole_number_is_said_as_such():
     assert said(predictor, X) == {"stage <= 1", "stage = 2", "stage >= 3"}
 
 
-@pytest.mark.parametrize("function", [np.negative, np.reciprocal])
-def test_decreasing_transformations_turn_the_words_round(function):
-    X = pd.DataFrame({"dose": np.arange(1.0, 41.0), "other": np.tile([0.0, 1.0], 20)})
-    y = (X["dose"] > 20).to_numpy()
-    model = make_pipeline(FunctionTransformer(function), DecisionTreeClassifier(random_state=0)).fit(X[["dose"]], y)
-    predictor = RulePredictor(model).fit(X[["dose"]], y)
-    assert_array_equal(predictor.predict_proba(X[["dose"]]), model.predict_proba(X[["dose"]]))
-    words = sorted(said(predictor, X[["dose"]]))
-    assert [word.split()[:2] for word in words] == [["dose", "<="], ["dose", ">"]]
-    assert all(20 < float(word.split()[2]) < 21 for word in words)
-    (low,) = predictor.explain(pd.DataFrame({"dose": [3.0]}))
-    assert low.firing[0].conditions == (words[0],)
+def test_decreasing_transformations_turn_the_words_round():
+    for function in [np.negative, np.reciprocal]:
+        X = pd.DataFrame({"dose": np.arange(1.0, 41.0), "other": np.tile([0.0, 1.0], 20)})
+        y = (X["dose"] > 20).to_numpy()
+        model = make_pipeline(FunctionTransformer(function), DecisionTreeClassifier(random_state=0)).fit(X[["dose"]], y)
+        predictor = RulePredictor(model).fit(X[["dose"]], y)
+        assert_array_equal(predictor.predict_proba(X[["dose"]]), model.predict_proba(X[["dose"]]))
+        words = sorted(said(predictor, X[["dose"]]))
+        assert [word.split()[:2] for word in words] == [["dose", "<="], ["dose", ">"]]
+        assert all(20 < float(word.split()[2]) < 21 for word in words)
+        (low,) = predictor.explain(pd.DataFrame({"dose": [3.0]}))
+        assert low.firing[0].conditions == (words[0],)
 
 
 def test_an_interval_behind_a_decreasing_transformation():
@@ -380,29 +380,29 @@ def explained_answer(explanation, prior):
 
 EXPLAINED = {
     "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
-    "forest": RandomForestClassifier(8, random_state=0),
-    "shallow forest": RandomForestClassifier(30, max_depth=2, random_state=0),
+    "forest": RandomForestClassifier(4, random_state=0),
+    "shallow forest": RandomForestClassifier(12, max_depth=2, random_state=0),
     "fuzzy": FuzzyTreeClassifier(min_weight_leaf=5, random_state=0),
 }
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
-@pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("aggregation", ["support", "best"])
-def test_the_weighted_confidences_of_the_firing_rules_are_the_prediction(name, whole, aggregation):
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 4, (100, 4)) if whole else rng.normal(size=(100, 4))
-    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [1, 3] if whole else [0, 1.5])
-    predictor = RulePredictor(clone(EXPLAINED[name]), aggregation=aggregation).fit(X, y)
-    prior = np.bincount(y) / len(y)
-    masks = rng.random((40, 4)) < 0.5
-    masks[0], masks[1] = False, True
-    proba = predictor.predict_proba(X[:40], masks)
-    for r, found in enumerate(predictor.explain(X[:40], masks, most=100_000)):
-        assert_allclose(explained_answer(found, prior), proba[r], rtol=0, atol=1e-9)
-        assert len(found.firing) == found.n_firing == len({rule.conditions for rule in found.firing})
-        weights = [rule.weight for rule in found.firing]
-        assert weights == sorted(weights, reverse=True)
+def test_the_weighted_confidences_of_the_firing_rules_are_the_prediction():
+    for name in EXPLAINED:
+        for whole in [False, True]:
+            for aggregation in ["support", "best"]:
+                rng = np.random.default_rng(0)
+                X = rng.integers(0, 4, (100, 4)) if whole else rng.normal(size=(100, 4))
+                y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [1, 3] if whole else [0, 1.5])
+                predictor = RulePredictor(clone(EXPLAINED[name]), aggregation=aggregation).fit(X, y)
+                prior = np.bincount(y) / len(y)
+                masks = rng.random((15, 4)) < 0.5
+                masks[0], masks[1] = False, True
+                proba = predictor.predict_proba(X[:15], masks)
+                for r, found in enumerate(predictor.explain(X[:15], masks, most=100_000)):
+                    assert_allclose(explained_answer(found, prior), proba[r], rtol=0, atol=1e-9)
+                    assert len(found.firing) == found.n_firing == len({rule.conditions for rule in found.firing})
+                    weights = [rule.weight for rule in found.firing]
+                    assert weights == sorted(weights, reverse=True)
 
 
 def test_possible_rules_are_the_living_ones_with_open_conditions():
