@@ -32,6 +32,7 @@ LAYERS = [
         "number_columns",
         "tables",
         "plotting",
+        "locking",
     ],
     ["datasets", "trees"],
     ["predict"],

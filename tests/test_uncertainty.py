@@ -37,11 +37,11 @@ def test_doctests():
 # Closed forms.
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 7])
-def test_uniform_distribution(n_classes):
-    uniform = np.full(n_classes, 1 / n_classes)
-    assert entropy(uniform) == pytest.approx(np.log(n_classes))
-    assert confidence_gap(uniform) == pytest.approx(1 - 1 / n_classes)
+def test_uniform_distribution():
+    for n_classes in [1, 2, 7]:
+        uniform = np.full(n_classes, 1 / n_classes)
+        assert entropy(uniform) == pytest.approx(np.log(n_classes))
+        assert confidence_gap(uniform) == pytest.approx(1 - 1 / n_classes)
 
 
 def test_certainty_has_no_uncertainty():
@@ -135,11 +135,11 @@ def test_lists_and_integers_are_taken():
     assert entropy([[1, 0], [0, 1]]).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("measure", OF_MEMBERS)
-@pytest.mark.parametrize("shape", [(3,), (6, 3), (2, 4, 6, 3), (0, 6, 3)])
-def test_members_of_another_shape_are_refused(measure, shape):
-    with pytest.raises(InvalidInput, match=r"members must have shape \(k, n, C\)"):
-        measure(np.full(shape, 0.5))
+def test_members_of_another_shape_are_refused():
+    for measure in OF_MEMBERS:
+        for shape in [(3,), (6, 3), (2, 4, 6, 3), (0, 6, 3)]:
+            with pytest.raises(InvalidInput, match=r"members must have shape \(k, n, C\)"):
+                measure(np.full(shape, 0.5))
 
 
 def test_different_classes_are_refused():
@@ -147,10 +147,10 @@ def test_different_classes_are_refused():
         kl_divergence([[0.5, 0.5]], [[1.0]])
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (3,), (6, 1), (4, 6, 3)])
-def test_a_primary_prediction_for_other_rows_is_refused(shape):
-    with pytest.raises(InvalidInput, match="one primary prediction for each row"):
-        epistemic_divergence(random_members(), np.full(shape, 1 / 3))
+def test_a_primary_prediction_for_other_rows_is_refused():
+    for shape in [(1, 3), (3,), (6, 1), (4, 6, 3)]:
+        with pytest.raises(InvalidInput, match="one primary prediction for each row"):
+            epistemic_divergence(random_members(), np.full(shape, 1 / 3))
 
 
 def test_nan_stays_nan_and_stays_in_its_row():
@@ -190,3 +190,10 @@ def test_summary_names_and_immutability():
     assert list(summary.as_dict()) == ["total", *FROM_MEMBERS, "confidence_gap"]
     with pytest.raises(AttributeError):
         summary.total = np.zeros(1)  # type: ignore[misc]
+
+
+def test_what_is_not_a_number_is_refused_by_name():
+    for measure in (*OF_MEMBERS, entropy, confidence_gap):
+        for values in ("likely", [["a", "b"]], {"yes": 1.0}):
+            with pytest.raises(InvalidInput, match=r"(proba|members) must be an array of numbers; got"):
+                measure(values)

@@ -37,7 +37,7 @@ def entropy(proba: ArrayLike) -> np.ndarray:
     >>> entropy([[0.5, 0.5], [1.0, 0.0]]).round(3).tolist()
     [0.693, 0.0]
     """
-    return _not_below_zero(entr(np.asarray(proba, dtype=float)).sum(axis=-1))
+    return _not_below_zero(entr(as_floats("proba", proba)).sum(axis=-1))
 
 
 def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
@@ -60,7 +60,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
     >>> kl_divergence([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [1.0, 0.0]]).round(3).tolist()
     [0.144, inf]
     """
-    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    p, q = as_floats("p", p), as_floats("q", q)
     if p.shape[-1:] != q.shape[-1:]:
         raise InvalidInput(
             f"kl_divergence: p and q must have the same classes on their last axis; got shapes {p.shape} and {q.shape}."
@@ -145,7 +145,7 @@ def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
     >>> epistemic_divergence(members, [[0.9, 0.1], [0.5, 0.5]]).round(3).tolist()
     [0.0, 0.368]
     """
-    members, proba = _check_members(members), np.asarray(proba, dtype=float)
+    members, proba = _check_members(members), as_floats("proba", proba)
     if proba.shape != members.shape[1:]:
         raise InvalidInput(
             "proba must hold one primary prediction for each row of members (k, n, C), so have shape "
@@ -199,7 +199,7 @@ def confidence_gap(proba: ArrayLike) -> np.ndarray:
     >>> confidence_gap([[0.75, 0.25], [0.0, 1.0]]).tolist()
     [0.25, 0.0]
     """
-    return _not_below_zero(1.0 - np.asarray(proba, dtype=float).max(axis=-1))
+    return _not_below_zero(1.0 - as_floats("proba", proba).max(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +295,16 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     )
 
 
+def as_floats(owner: str, values: ArrayLike) -> np.ndarray:
+    """`values` as an array of floats; `owner` names the parameter in the error."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{owner} must be an array of numbers; got {values!r}.") from None
+
+
 def _check_members(members: ArrayLike) -> np.ndarray:
-    checked = np.asarray(members, dtype=float)
+    checked = as_floats("members", members)
     if checked.ndim != 3 or len(checked) == 0:
         raise InvalidInput(
             "members must have shape (k, n, C): one or more members first, then rows, then classes; "
@@ -316,4 +324,4 @@ def smoothed(proba: ArrayLike, prior: ArrayLike, share: float = 0.01) -> np.ndar
     >>> smoothed([[1.0, 0.0]], [0.5, 0.5]).tolist()
     [[0.995, 0.005]]
     """
-    return (1 - share) * np.asarray(proba, dtype=float) + share * np.asarray(prior, dtype=float)
+    return (1 - share) * as_floats("proba", proba) + share * as_floats("prior", prior)

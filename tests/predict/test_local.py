@@ -1,5 +1,8 @@
 """One model per subset: the reference."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise.errors import InvalidInput
 from askwise.predict import LocalPredictor, wrap
@@ -103,7 +107,7 @@ def test_the_bound_does_not_change_the_answers():
     assert_array_equal(LocalPredictor(LogisticRegression(), max_models=1).fit(X, y).predict_proba(X, mask), free)
 
 
-@pytest.mark.parametrize("max_models", [0, -1])
+@pytest.mark.parametrize("max_models", [0, -1, "two", 1.5])
 def test_a_cache_of_nothing_is_refused(max_models):
     X, y = data()
     with pytest.raises(InvalidInput, match="max_models"):
@@ -174,10 +178,30 @@ def test_a_model_that_needs_all_its_columns_is_refused_by_name():
         predictor.predict_proba(table, masks("ab")[0])
 
 
+def test_threads_share_a_small_cache():
+    X, y = data()
+    subsets = masks("a", "b", "c", "ab", "ac", "bc")
+    predictor = LocalPredictor(DecisionTreeClassifier(max_depth=2), max_models=2).fit(X, y)
+    predictor._trained = lambda columns: columns.tolist()  # quick, so that the threads meet in the cache
+
+    def ask(start):
+        for k in range(start, start + 3000):
+            assert predictor._local_model(subsets[k % 6]) == np.flatnonzero(subsets[k % 6]).tolist()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(4)))  # raises what a thread raised
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(predictor._models) == 2
+
+
 def test_frames_stay_frames():
     X, y = data()
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     predictor = LocalPredictor(LogisticRegression()).fit(table, y)
     predictor.predict_proba(table, masks("ac")[0])
-    (model,) = predictor._models.values()
+    model = predictor._local_model(masks("ac")[0])
     assert model.feature_names_in_.tolist() == ["a", "c"]

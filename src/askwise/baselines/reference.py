@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import entr, expit
 
 from askwise.acquire.acquisition import Trajectory
 from askwise.acquire.policies import Policy, Random
@@ -15,8 +14,7 @@ from askwise.acquire.stopping import Stopping
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
-from askwise.datasets.gaussian import GaussianDataset
-from askwise.datasets.switch import SWITCH, SwitchDataset
+from askwise.datasets.synthetic import SyntheticDataset
 from askwise.epistemic import assess
 from askwise.errors import InvalidInput
 from askwise.parameters import Limits, Whole
@@ -24,8 +22,6 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
 from askwise.uncertainty import Uncertainty
-
-N_NODES = 20
 
 
 class RandomOrder(AACO):
@@ -120,7 +116,7 @@ class ExactOracle(Baseline):
 
     def __init__(
         self,
-        data: GaussianDataset | SwitchDataset,
+        data: SyntheticDataset,
         *,
         costs: Any = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
@@ -131,7 +127,7 @@ class ExactOracle(Baseline):
         self.data = data
 
     def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if not isinstance(self.data, GaussianDataset | SwitchDataset):
+        if not isinstance(self.data, SyntheticDataset):
             raise InvalidInput(f"ExactOracle: data must come from make_gaussian or make_switch; got {self.data!r}.")
         if len(self.features_) < values.shape[1]:
             raise InvalidInput("ExactOracle knows the gain of single columns only; leave out groups.")
@@ -150,46 +146,4 @@ class ExactOracle(Baseline):
         return self.data.exact_proba(self.schema_.decode(np.where(mask, values, np.nan)))
 
     def _gain(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        rows = self.data._rows(self.schema_.decode(values))
-        cells = self.data._numbers(rows)
-        if isinstance(self.data, SwitchDataset):
-            return switch_gain(self.data, cells, mask)
-        return np.where(mask, 0.0, self.data.exact_gain(np.nan_to_num(cells), mask))
-
-
-def switch_gain(data: SwitchDataset, cells: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    r"""Exact :math:`I(y; x_i \mid x_S)` on switch data, (n, D), 0 where known: how far entropy falls on average.
-
-    A feature of a block is a mixture of two Gaussians around that block's vote, integrated by Gauss-Hermite
-    quadrature; the switch is uniform.
-    """
-    known = np.where(mask, cells, np.nan)
-    n, n_signals = len(cells), data.n_settings * data.block_size
-    evidence = np.nan_to_num(known[:, :n_signals]).reshape(n, data.n_settings, data.block_size).sum(axis=2)
-    votes = expit(2 * evidence / data.noise**2)  # (n, settings)
-    nodes, weights = np.polynomial.hermite.hermgauss(N_NODES)
-    readings = np.concatenate([side + np.sqrt(2) * data.noise * nodes for side in (-1.0, 1.0)])
-    before = _entropy(data, known)
-    gain = np.zeros(cells.shape)
-    for i in range(n_signals):
-        vote = votes[:, [i // data.block_size]]
-        chance = np.hstack([(1 - vote) * weights, vote * weights]) / np.sqrt(np.pi)
-        gain[:, i] = before - _expected_entropy(data, known, i, readings, chance)
-    settings = np.arange(data.n_settings, dtype=float)
-    even = np.full((n, data.n_settings), 1 / data.n_settings)
-    gain[:, -1] = before - _expected_entropy(data, known, list(data.X.columns).index(SWITCH), settings, even)
-    return np.where(mask, 0.0, np.maximum(gain, 0.0))
-
-
-def _expected_entropy(
-    data: SwitchDataset, known: np.ndarray, i: int, outcomes: np.ndarray, chance: np.ndarray
-) -> np.ndarray:
-    """(n,) mean entropy of the label once cell `i` turned out to be each of `outcomes` (B,) with `chance` (n, B)."""
-    tried = np.repeat(known[:, None], len(outcomes), axis=1)  # (n, B, D)
-    tried[:, :, i] = outcomes
-    after = _entropy(data, tried.reshape(-1, known.shape[1])).reshape(chance.shape)
-    return (chance * after).sum(axis=1)
-
-
-def _entropy(data: SwitchDataset, cells: np.ndarray) -> np.ndarray:
-    return np.asarray(entr(data._exact_proba(cells, ~np.isnan(cells))).sum(axis=1))
+        return np.where(mask, 0.0, self.data.exact_gain(self.schema_.decode(values), mask))

@@ -46,7 +46,7 @@ def load(name: str, **options: Any) -> Dataset:
     Raises
     ------
     InvalidInput
-        For a name or an option that there is not.
+        For an unknown name or option.
     AskwiseError
         Where a file can be neither found nor downloaded, or is not the expected one.
 
@@ -58,6 +58,8 @@ def load(name: str, **options: Any) -> Dataset:
     >>> cancer.groups["radius"]
     ['mean radius', 'radius error', 'worst radius']
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"load: name must be a string, one of {', '.join(names())}; got {name!r}.")
     loader = _LOADERS.get(name)
     if loader is None:
         raise InvalidInput(f"load: there is no data set {name!r}. The data sets are: {', '.join(names())}.")

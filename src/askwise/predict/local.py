@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from askwise.errors import InvalidInput
+from askwise.locking import Lock
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox
 from askwise.rows import EncodedRows
@@ -36,8 +38,8 @@ class LocalPredictor(SubsetPredictor):
         self.max_models = max_models
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if self.max_models < 1:
-            raise InvalidInput(f"max_models must be at least 1; got {self.max_models!r}.")
+        if not isinstance(self.max_models, int | np.integer) or self.max_models < 1:
+            raise InvalidInput(f"max_models must be a whole number of at least 1; got {self.max_models!r}.")
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         if isinstance(source, BlackBox):
             raise InvalidInput(
@@ -47,7 +49,7 @@ class LocalPredictor(SubsetPredictor):
         self._source = clone(source)
         self._y = y
         self._prior = np.bincount(y, minlength=len(self.classes_)) / len(y)
-        self._models: OrderedDict[bytes, Any] = OrderedDict()
+        self._models = _LatestModels(int(self.max_models))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
         proba = np.empty((len(rows), len(self.classes_)))
@@ -67,13 +69,7 @@ class LocalPredictor(SubsetPredictor):
 
     def _local_model(self, subset: np.ndarray) -> Any:
         """The model of a subset; None (the class frequencies) where there is nothing to learn from."""
-        key = np.packbits(subset).tobytes()
-        if key not in self._models:
-            self._models[key] = self._trained(np.flatnonzero(subset))
-            if len(self._models) > self.max_models:
-                self._models.popitem(last=False)
-        self._models.move_to_end(key)
-        return self._models[key]
+        return self._models.get(np.packbits(subset).tobytes(), lambda: self._trained(np.flatnonzero(subset)))
 
     def _trained(self, columns: np.ndarray) -> Any:
         usable = (self.training_rows_.observed[:, columns] | self.takes_missing_[columns]).all(axis=1)
@@ -87,3 +83,29 @@ class LocalPredictor(SubsetPredictor):
             raise InvalidInput(
                 f"The wrapped model could not be trained on the columns {names} alone: {error}"
             ) from error
+
+
+class _LatestModels:
+    """The models used last, at most `size`; several threads may ask at once."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: bytes, train: Callable[[], Any]) -> Any:
+        """The model of `key`; trained outside the lock, and the first one to be finished is kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        trained = train()
+        with self._lock:
+            model = self._kept.setdefault(key, trained)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self.size:
+                self._kept.popitem(last=False)
+            return model

@@ -10,6 +10,8 @@ import numpy as np
 from pandas.api import types
 
 from askwise.columns import Column
+from askwise.errors import InvalidInput
+from askwise.locking import Lock
 from askwise.predict.final_layer import dense, prepared, split_pipeline
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
@@ -21,6 +23,7 @@ ROWS_AT_ONCE = 20_000
 ROWS_BEYOND = 100
 MOST_VALUES = 500
 MOST_WORDS = 4
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 class ModelInputs:
@@ -52,6 +55,8 @@ class ModelInputs:
         # A value that was seen: an encoder of whole numbers refuses their mean.
         self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
         self._values = values
+        # Both caches are bounded by the number of the model's conditions.
+        self._lock = Lock()
         self._words: dict[tuple[int, Any], str] = {}
         self._tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self.depends = np.eye(values.shape[1], dtype=bool) if self._steps is None else self._dependencies()  # (D, P)
@@ -73,9 +78,10 @@ class ModelInputs:
 
     def in_words(self, k: int, condition: Any) -> str:
         """A condition on the k-th input in the names, units and categories of the table."""
-        if (k, condition) not in self._words:
-            self._words[k, condition] = self._put_in_words(k, condition)
-        return self._words[k, condition]
+        with self._lock:
+            if (k, condition) not in self._words:
+                self._words[k, condition] = self._put_in_words(k, condition)
+            return self._words[k, condition]
 
     def _put_in_words(self, k: int, condition: Any) -> str:
         behind = np.flatnonzero(self.depends[:, k])
@@ -183,14 +189,21 @@ class ModelInputs:
     def _rounding(self, cells: np.ndarray) -> np.ndarray:
         if not self._rounded:
             return cells
-        with np.errstate(over="ignore"):
-            return cells.astype(np.float32).astype(float)
+        too_large = np.abs(cells) > LARGEST_SINGLE
+        if too_large.any():
+            row, k = np.argwhere(too_large)[0]
+            raise InvalidInput(
+                f"{self._names[k]} is {cells[row, k]:g}, which a decision tree cannot compare: it works in single "
+                f"precision, up to {LARGEST_SINGLE:.2g}. Check the value and its unit."
+            )
+        return cells.astype(np.float32).astype(float)
 
     @cached_property
     def _names(self) -> list[str]:
         if self._steps is None:
             return [column.name for column in self._columns]
-        return output_names(self._steps) or [f"input {k}" for k in range(self.depends.shape[1])]
+        n_inputs = dense(prepared(self._model, self._steps, self._typical[None])).shape[1]
+        return output_names(self._steps) or [f"input {k}" for k in range(n_inputs)]
 
 
 def output_names(steps: Any) -> list[str]:
