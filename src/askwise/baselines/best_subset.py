@@ -11,14 +11,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
 from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
 from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
-from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.prices import Prices, affordable
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.value.gain import per_cost
 
 SMALLEST = 1e-6
@@ -84,13 +86,13 @@ class StaticBest(Baseline):
         self.max_rows = max_rows
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        cells = DesignMatrix(values, self.schema_)
-        rows = rng.permutation(len(values))[: self.max_rows]
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        cells = DesignMatrix(rows, self.schema_)
+        judged = rng.permutation(len(rows))[: self.max_rows]
         search = SubsetSearch(
-            cells(values[rows]),
+            cells(rows.take(judged)),
             self.schema_.owner[cells.owner],
-            y[rows],
+            y[judged],
             with_seed(LogisticRegression(max_iter=500) if self.classifier is None else self.classifier, rng),
             self.prices_,
             n_folds=self.n_folds,
@@ -101,12 +103,12 @@ class StaticBest(Baseline):
         subsets, losses = search.run(self.progress)
         final = with_seed(strong_classifier() if self.classifier is None else self.classifier, rng)
         if self.classifier is None:
-            ranked = greedy_order(discretised(values, y, self.schema_, RANKING_BINS), y, self.prices_, "cmim")
+            ranked = greedy_order(discretised(rows, y, self.schema_, RANKING_BINS), y, self.prices_, "cmim")
             finalists = np.unique([*search.winners(subsets, losses), *search.prefixes(ranked)], axis=0)
             search.classifier = final
             subsets, losses = finalists, search.judged(finalists, self.progress)
         policy = BestSubset(subsets, losses, self.prices_)
-        models = LocalPredictor(final, self.max_models).fit(cells(values), self.classes_[y])
+        models = LocalPredictor(final, self.max_models).fit(cells(rows), self.classes_[y])
         return self._predictor(cells.asking(models)), policy
 
 
@@ -175,7 +177,7 @@ class SubsetSearch:
     def winners(self, subsets: np.ndarray, losses: np.ndarray) -> list[np.ndarray]:
         """The best subset within each budget."""
         price = self.prices.total(subsets)
-        within = [price <= level + AFFORDABLE_WITHIN for level in self.levels()]
+        within = [affordable(price, level) for level in self.levels()]
         return [subsets[np.where(fits, losses, np.inf).argmin()] for fits in within if fits.any()]
 
     def prefixes(self, order: np.ndarray) -> list[np.ndarray]:
@@ -185,7 +187,7 @@ class SubsetSearch:
             had = self.free.copy()
             for i in order:
                 larger = had | (np.arange(len(had)) == i)
-                had = larger if self.prices.total(larger[None])[0] <= level + AFFORDABLE_WITHIN else had
+                had = larger if affordable(self.prices.total(larger[None])[0], level) else had
             bought.append(had)
         return bought
 
@@ -207,7 +209,7 @@ class SubsetSearch:
         had, promise = self.free.copy(), np.full(len(self.free), np.inf)
         while had.sum() - self.free.sum() < self.max_features:
             larger = had | np.eye(len(had), dtype=bool)
-            possible = ~had & (self.prices.total(larger) <= budget + AFFORDABLE_WITHIN)
+            possible = ~had & affordable(self.prices.total(larger), budget)
             if not possible.any():
                 break
             tried = np.argsort(np.where(possible, -promise, np.inf), kind="stable")[: possible.sum()]
@@ -265,20 +267,20 @@ class BestSubset(Policy):
         self.wanted = np.empty(len(alone))
         self.wanted[np.argsort(alone, kind="stable")] = np.linspace(1, 0.5, len(alone))
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        states, which = np.unique(np.column_stack([mask, left]), axis=0, return_inverse=True)
-        plans = np.array([self.plan(state[:-1].astype(bool), state[-1]) for state in states])
-        return np.where(mask, -np.inf, self.wanted + plans[which.reshape(-1)])
+    def scores(self, state: Acquisition) -> np.ndarray:
+        states, which = np.unique(np.column_stack([state.mask, state.left]), axis=0, return_inverse=True)
+        plans = np.array([self.plan(held[:-1].astype(bool), held[-1]) for held in states])
+        return np.where(state.mask, -np.inf, self.wanted + plans[which.reshape(-1)])
 
     def plan(self, had: np.ndarray, left: float) -> np.ndarray:
         """(M,) the subset to have in the end."""
         joined = self.subsets | had
         spent = self.prices.total(joined) - self.prices.total(had[None])
-        affordable = spent <= left + AFFORDABLE_WITHIN
-        rest = left - np.where(affordable, spent, 0.0)
-        room = (~joined & (self.prices.now(joined) <= rest[:, None] + AFFORDABLE_WITHIN)).any(axis=1)
-        spending = affordable & ~room
-        pool = spending if spending.any() else affordable
+        within = affordable(spent, left)
+        rest = left - np.where(within, spent, 0.0)
+        room = (~joined & affordable(self.prices.now(joined), rest[:, None])).any(axis=1)
+        spending = within & ~room
+        pool = spending if spending.any() else within
         return self.subsets[np.where(pool, self.losses, np.inf).argmin()]
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.baselines.base import Baseline
@@ -19,6 +18,7 @@ from askwise.networks import CellCoder, import_torch, seeded
 from askwise.parameters import ADAM, RATE, SHARE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 
 LEAST_PROBABILITY = 1e-3
 
@@ -119,31 +119,31 @@ class CWCF(Baseline):
         self.target_rate = target_rate
         self.exploration = exploration
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("CWCF", "StaticCMI")
         if self.memory < self.episodes_at_once:
             raise InvalidInput(
                 f"CWCF: memory must hold the {self.episodes_at_once} episodes played at once; got {self.memory!r}."
             )
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
+            data = MaskedRows(rows, y, self.schema_, self.coder_)
             self.layers_ = RetraceLearner(self, data, len(self.classes_), rng).train()
         self.stopping_ = ClassifyNow(self._q)
         return self._predictor(self._answer), _HighestQ(self._q)
 
-    def _q(self, values: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _q(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Q of the classify actions (n, C) and of the features (n, M)."""
-        q = self.layers_(state_inputs(self.coder_, self.schema_, values, mask))
+        q = self.layers_(self.coder_(rows))
         return q[:, : len(self.classes_)], q[:, len(self.classes_) :]
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        classify = self.layers_(self.coder_(values, mask))[:, : len(self.classes_)]
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        classify = self.layers_(self.coder_(rows))[:, : len(self.classes_)]
         proba = np.maximum(1.0 + classify, LEAST_PROBABILITY)
         return proba / proba.sum(axis=1, keepdims=True)
 
 
-QValues = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+QValues = Callable[[EncodedRows], tuple[np.ndarray, np.ndarray]]
 
 
 class _HighestQ(Policy):
@@ -152,8 +152,8 @@ class _HighestQ(Policy):
     def __init__(self, q: QValues) -> None:
         self.q = q
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        return np.where(mask, -np.inf, self.q(X, mask)[1])
+    def scores(self, state: Acquisition) -> np.ndarray:
+        return np.where(state.mask, -np.inf, self.q(state.rows)[1])
 
 
 class ClassifyNow(Stopping):
@@ -162,7 +162,7 @@ class ClassifyNow(Stopping):
     def __init__(self, q: QValues) -> None:
         self.q = q
 
-    def stops(self, state: Acquisition, proba: np.ndarray) -> np.ndarray:
-        classify, buy = self.q(state.values, state.mask)
+    def stops(self, state: Acquisition) -> np.ndarray:
+        classify, buy = self.q(state.rows)
         best = np.where(state.buyable(), buy, -np.inf).max(axis=1)
         return np.asarray(classify.max(axis=1) >= best)

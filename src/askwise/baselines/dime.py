@@ -11,6 +11,7 @@ from scipy.special import expit
 from askwise.baselines.masked_network import MaskedRows, train_with_patience
 from askwise.baselines.two_networks import TwoNetworkRival, rollout
 from askwise.parameters import SHARE, Limits
+from askwise.rows import EncodedRows
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
 
@@ -118,10 +119,10 @@ class DIME(TwoNetworkRival):
             progress=self.progress,
         )
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """The estimated mutual information of each feature with the label, in nats."""
-        seen = self._seen(values, mask)
-        bound = entropy(self._answer(values, self.schema_.expand(mask) & ~np.isnan(values)))
+        seen = self.coder_(rows)
+        bound = entropy(self._answer(rows))
         return np.asarray(expit(self.chooser_layers_(seen)) * bound[:, None])
 
 

@@ -11,6 +11,7 @@ from askwise.baselines.masked_network import Best, MaskedRows, train_with_patien
 from askwise.baselines.two_networks import TwoNetworkRival, rollout
 from askwise.networks import seeded
 from askwise.randomness import LARGEST_SEED
+from askwise.rows import EncodedRows
 
 SHARPNESS = 5.0
 """Logits are multiplied by this before they are relaxed, as the authors' code has it."""
@@ -118,9 +119,9 @@ class GDFS(TwoNetworkRival):
             )
         best.restore()
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """Probability of each feature that is not had, up to a factor per row."""
-        logits = SHARPNESS * np.where(mask, -np.inf, self.chooser_layers_(self._seen(values, mask)))
+        logits = SHARPNESS * np.where(mask, -np.inf, self.chooser_layers_(self.coder_(rows)))
         largest = logits.max(axis=1, keepdims=True)
         return np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
 

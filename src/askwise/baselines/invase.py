@@ -16,6 +16,7 @@ from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 
@@ -85,27 +86,26 @@ class INVASE(FullRowRival):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            self.selector_layers_, self.predictor_layers_ = self._play(values, y, rng)
-        return self._predictor(self._answer), FullRowPolicy(self.selection_probability, self.prices_)
+            self.selector_layers_, self.predictor_layers_ = self._play(rows, y, rng)
+        return self._predictor(self._answer), FullRowPolicy(self.selection_probability)
 
-    def selection_probability(self, values: np.ndarray) -> np.ndarray:
+    def selection_probability(self, rows: EncodedRows) -> np.ndarray:
         """The selector's probability of each feature for encoded rows (n, D), (n, M)."""
-        return np.asarray(expit(self.selector_layers_(self.coder_(values, ~np.isnan(values)))))
+        return np.asarray(expit(self.selector_layers_(self.coder_(rows))))
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(softmax(self.predictor_layers_(self.coder_(rows)), axis=1))
 
-    def _play(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[Layers, Layers]:
+    def _play(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[Layers, Layers]:
         """Train the three networks; what the selector and the predictor have become."""
         import torch
 
-        present = ~np.isnan(values)
-        full_rows = torch.as_tensor(self.coder_(values, present), dtype=torch.float32)
-        had = torch.as_tensor(self.schema_.any_column(present), dtype=torch.float32)
+        full_rows = torch.as_tensor(self.coder_(rows), dtype=torch.float32)
+        had = torch.as_tensor(self.schema_.any_column(rows.observed), dtype=torch.float32)
         (n, n_inputs), n_features = full_rows.shape, had.shape[1]
         game = _Game(n_inputs, n_features, len(self.classes_), self.schema_.owner[self.coder_.column], self)
         labels = torch.as_tensor(y)

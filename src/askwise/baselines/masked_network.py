@@ -10,6 +10,7 @@ import numpy as np
 
 from askwise.networks import CellCoder, Layers
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 DROPOUT_DRAWS = 2**20
@@ -72,7 +73,7 @@ class MaskedRows:
 
     Parameters
     ----------
-    values, y
+    rows, y
         (N, D) encoded cells with NaN where missing, and the position of each row's class, (N,).
     schema, coder
         Columns and features, and how a network sees the cells.
@@ -87,14 +88,13 @@ class MaskedRows:
         (N,) class positions.
     """
 
-    def __init__(self, values: np.ndarray, y: np.ndarray, schema: Schema, coder: CellCoder) -> None:
+    def __init__(self, rows: EncodedRows, y: np.ndarray, schema: Schema, coder: CellCoder) -> None:
         import torch
 
-        present = ~np.isnan(values)
         owner = schema.owner[coder.column]
         self.n_features = len(schema.features)
-        self.cells = torch.as_tensor(coder(values, present), dtype=torch.float32)
-        self.available = torch.as_tensor(schema.any_column(present))
+        self.cells = torch.as_tensor(coder(rows), dtype=torch.float32)
+        self.available = torch.as_tensor(schema.any_column(rows.observed))
         self.labels = torch.as_tensor(y)
         self.owns = torch.as_tensor(owner == np.arange(self.n_features)[:, None], dtype=torch.float32)  # (M, P)
 

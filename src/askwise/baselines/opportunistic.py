@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
@@ -19,6 +18,7 @@ from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whol
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 
 LEAST_EXPLORATION = 0.1
 ROWS_AT_ONCE = 4096
@@ -104,27 +104,27 @@ class Opportunistic(Baseline):
         self.learning_rate = learning_rate
         self.target_rate = target_rate
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("Opportunistic", "StaticCMI")
         if self.memory < self.episodes_at_once:
             raise InvalidInput(
                 f"Opportunistic: memory must hold the {self.episodes_at_once} purchases made side by side; got "
                 f"{self.memory!r}."
             )
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
+            data = MaskedRows(rows, y, self.schema_, self.coder_)
             network = _Stream(self, data, len(self.classes_), rng).learn()
         self.dropped_ = _DroppedOut.draw(network.p, self.dropout, self.n_samples, rng)
         self.q_layers_ = Layers.from_torch(network.q, "relu")
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.dropped_.certainty(self.coder_(values, mask))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return self.dropped_.certainty(self.coder_(rows))
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """Expected change of certainty by each feature, (n, M)."""
-        inputs = state_inputs(self.coder_, self.schema_, values, mask)
+        inputs = self.coder_(rows)
         *bodies, head = zip(self.q_layers_.weights, self.q_layers_.biases, strict=True)
         own = inputs
         for (weight, bias), shared in zip(bodies, self.dropped_.activations(inputs), strict=True):

@@ -8,19 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from askwise.acquire.acquisition import Trajectory
+from askwise.acquire.evaluation import FinalState
 from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
+from askwise.acquire.trajectory import Trajectory
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.synthetic import SyntheticDataset
-from askwise.epistemic import assess
 from askwise.errors import InvalidInput
 from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty
 
 
@@ -35,8 +36,8 @@ class RandomOrder(AACO):
         As in `Baseline`.
     """
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        predictor, _ = super()._train(values, y, rng)
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        predictor, _ = super()._train(rows, y, rng)
         return predictor, Random(seed_from(rng))
 
 
@@ -72,13 +73,13 @@ class FullInformation(FullRowRival):
         self.classifier = classifier
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         classifier = strong_classifier() if self.classifier is None else self.classifier
-        cells = DesignMatrix(values, self.schema_)
-        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(values), self.classes_[y])
-        return self._predictor(cells.asking(models)), FullRowPolicy(self._all_alike, self.prices_)
+        cells = DesignMatrix(rows, self.schema_)
+        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(rows), self.classes_[y])
+        return self._predictor(cells.asking(models)), FullRowPolicy(self._all_alike)
 
-    def _all_alike(self, rows: np.ndarray) -> np.ndarray:
+    def _all_alike(self, rows: EncodedRows) -> np.ndarray:
         return np.ones((len(rows), len(self.features_)))
 
     def acquire(
@@ -87,15 +88,14 @@ class FullInformation(FullRowRival):
         """As that of `DynamicFeatureSelector`, with the prediction from everything at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))
 
-    def final_states(
-        self, X: Any, budgets: Sequence[float], policy: Policy | None = None
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
         """As that of `DynamicFeatureSelector`, with the prediction from everything under every budget."""
         everything = self.predict_proba(X)
-        return [(everything, spent, bought) for _, spent, bought in super().final_states(X, budgets, policy)]
+        return [end._replace(proba=everything) for end in super().final_states(X, budgets, policy)]
 
-    def _seeing(self, truth: np.ndarray, run: Trajectory) -> Trajectory:
-        proba, found = assess(self.predictor_, None, truth, ~np.isnan(truth))
+    def _seeing(self, truth: EncodedRows, run: Trajectory) -> Trajectory:
+        belief = self.beliefs_.believe(truth)
+        proba, found = belief.proba, self.beliefs_.uncertainty(belief, truth)
         uncertainty = {
             name: np.repeat(values[:, None], run.n_steps + 1, axis=1) for name, values in found.as_dict().items()
         }
@@ -126,24 +126,24 @@ class ExactOracle(Baseline):
         super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
         self.data = data
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if not isinstance(self.data, SyntheticDataset):
             raise InvalidInput(f"ExactOracle: data must come from make_gaussian or make_switch; got {self.data!r}.")
-        if len(self.features_) < values.shape[1]:
+        if len(self.features_) < len(self.schema_.columns):
             raise InvalidInput("ExactOracle knows the gain of single columns only; leave out groups.")
         if not np.array_equal(self.classes_, self.data.classes):
             raise InvalidInput(
                 f"ExactOracle: y must hold the classes of the data, {self.data.classes.tolist()}; "
                 f"got {self.classes_.tolist()}."
             )
-        self._answer(values[:1], ~np.isnan(values[:1]))  # refuses the columns of another table
+        self._answer(rows.take([0]))  # refuses the columns of another table
         columns = [column.label for column in self.schema_.columns]
         if self.schema_.framed and columns != list(self.data.X.columns):
             raise InvalidInput(f"ExactOracle: X must have its columns in the order of the data set; got {columns}.")
-        return self._predictor(self._answer), ScoredPolicy(self._gain, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._gain)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.data.exact_proba(self.schema_.decode(np.where(mask, values, np.nan)))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return self.data.exact_proba(self.schema_.decode(rows))
 
-    def _gain(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return np.where(mask, 0.0, self.data.exact_gain(self.schema_.decode(values), mask))
+    def _gain(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        return np.where(mask, 0.0, self.data.exact_gain(self.schema_.decode(rows), mask))

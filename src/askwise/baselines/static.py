@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
@@ -23,6 +24,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 CRITERIA = ("mi", "cmim", "jmi")
@@ -87,14 +89,14 @@ class StaticCMI(Baseline):
         self.classifier = classifier
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.criterion not in CRITERIA:
             raise InvalidInput(f"StaticCMI: criterion must be one of {CRITERIA}; got {self.criterion!r}.")
-        levels = discretised(values, y, self.schema_, int(self.n_bins))
+        levels = discretised(rows, y, self.schema_, int(self.n_bins))
         self.order_ = greedy_order(levels, y, self.prices_, self.criterion)
         classifier = paper_tree() if self.classifier is None else self.classifier
-        cells = DesignMatrix(values, self.schema_)
-        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(values), self.classes_[y])
+        cells = DesignMatrix(rows, self.schema_)
+        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(rows), self.classes_[y])
         return self._predictor(cells.asking(models)), FixedOrder(self.order_)
 
 
@@ -104,30 +106,30 @@ class FixedOrder(Policy):
     def __init__(self, order: np.ndarray) -> None:
         self.order = order
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+    def scores(self, state: Acquisition) -> np.ndarray:
         wanted = np.empty(len(self.order))
         wanted[self.order] = np.arange(len(self.order), 0, -1)
-        return np.where(mask, -np.inf, wanted)
+        return np.where(state.mask, -np.inf, wanted)
 
 
 class DesignMatrix:
     """Encoded rows as an ordinary classifier takes them: scaled numbers, one column per category, no holes."""
 
-    def __init__(self, values: np.ndarray, schema: Schema) -> None:
-        self._coder = CellCoder(values, schema)
+    def __init__(self, rows: EncodedRows, schema: Schema) -> None:
+        self._coder = CellCoder(rows, schema)
         n_columns = len(schema.columns)
         self.owner = self._coder.column[:-n_columns]  # (P,) column of the table that a cell comes from
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """(n, D), NaN where missing -> (n, P), missing cells at the mean of a number and without a category."""
-        return self._coder(values, ~np.isnan(values))[:, : len(self.owner)]
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        """Encoded rows -> (n, P), missing cells at the mean of a number and without a category."""
+        return self._coder(rows)[:, : len(self.owner)]
 
-    def asking(self, models: SubsetPredictor) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """The answers of a predictor that was trained on these matrices, from encoded rows and mask per column."""
+    def asking(self, models: SubsetPredictor) -> Callable[[EncodedRows], np.ndarray]:
+        """The answers of a predictor that was trained on these matrices, from encoded rows."""
         return partial(self._asked, models)
 
-    def _asked(self, models: SubsetPredictor, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return models.predict_proba(self(values), mask[:, self.owner])
+    def _asked(self, models: SubsetPredictor, rows: EncodedRows) -> np.ndarray:
+        return models.predict_proba(self(rows), rows.observed[:, self.owner])
 
 
 def paper_tree() -> DecisionTreeClassifier:
@@ -160,18 +162,18 @@ def with_seed(classifier: Any, rng: np.random.Generator) -> Any:
     return own.set_params(**{name: seed_from(rng) for name in unset})
 
 
-def discretised(values: np.ndarray, y: np.ndarray, schema: Schema, n_bins: int) -> np.ndarray:
+def discretised(rows: EncodedRows, y: np.ndarray, schema: Schema, n_bins: int) -> np.ndarray:
     """(N, M) a whole number per feature and row, -1 where the row lacks the feature."""
-    levels = np.full((len(values), len(schema.features)), -1)
-    for i, members in enumerate(schema.feature_columns):
-        there = np.flatnonzero(~np.isnan(values[:, members]).all(axis=1))
-        cells = values[np.ix_(there, members)]
-        if len(members) > 1:
+    levels = np.full((len(rows), len(schema.features)), -1)
+    for i, columns in enumerate(schema.feature_columns):
+        there = np.flatnonzero(rows.observed[:, columns].any(axis=1))
+        cells = rows.values[np.ix_(there, columns)]
+        if len(columns) > 1:
             tree = DecisionTreeClassifier(max_leaf_nodes=n_bins, min_samples_leaf=2, random_state=0).fit(
                 cells, y[there]
             )
             codes = tree.apply(cells)
-        elif schema.is_category[members[0]]:
+        elif schema.is_category[columns[0]]:
             codes = cells[:, 0]
         else:
             codes = np.searchsorted(np.quantile(cells, np.linspace(0, 1, n_bins + 1)[1:-1]), cells[:, 0], side="right")

@@ -16,6 +16,7 @@ from askwise.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import sample
 
@@ -88,14 +89,14 @@ class TabNet(FullRowRival):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if len(values) < 2:
-            raise InvalidInput(f"TabNet normalises over batches and needs 2 rows or more; got {len(values)}.")
-        self.coder_ = _FeatureCells(values, self.schema_)
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        if len(rows) < 2:
+            raise InvalidInput(f"TabNet normalises over batches and needs 2 rows or more; got {len(rows)}.")
+        self.coder_ = _FeatureCells(rows, self.schema_)
         with seeded(seed_from(rng)), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the library: its device, and that there is no early stopping
-            self.network_ = self._trained_network(self.coder_(values, ~np.isnan(values)), y, rng)
-        return self._predictor(self._answer), FullRowPolicy(self.importance, self.prices_)
+            self.network_ = self._trained_network(self.coder_(rows), y, rng)
+        return self._predictor(self._answer), FullRowPolicy(self.importance)
 
     def _trained_network(self, cells: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Any:
         make = tabnet_classifier()
@@ -126,32 +127,32 @@ class TabNet(FullRowRival):
         )
         return model.network
 
-    def importance(self, values: np.ndarray) -> np.ndarray:
+    def importance(self, rows: EncodedRows) -> np.ndarray:
         """Importance of each feature for encoded rows (n, D), by the attention, (n, M)."""
         import torch
 
         with torch.no_grad():
-            of_cells = self.network_.forward_masks(torch.as_tensor(self.coder_(values, ~np.isnan(values))))[0]
+            of_cells = self.network_.forward_masks(torch.as_tensor(self.coder_(rows)))[0]
         return self.coder_.by_feature(of_cells.double().numpy())
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
         import torch
 
         with torch.no_grad():
-            logits = self.network_(torch.as_tensor(self.coder_(values, mask)))[0]
+            logits = self.network_(torch.as_tensor(self.coder_(rows)))[0]
         return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
 
 class _FeatureCells:
     """Rows as scaled numbers and one-hot categories, (n, P), without a mask; a hidden cell is 0."""
 
-    def __init__(self, values: np.ndarray, schema: Schema) -> None:
-        self.coder = CellCoder(values, schema)
+    def __init__(self, rows: EncodedRows, schema: Schema) -> None:
+        self.coder = CellCoder(rows, schema)
         self.owner = schema.owner[self.coder.column[: -len(schema.columns)]]  # (P,), the feature of each cell
         self.features = np.arange(len(schema.features))
 
-    def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.coder(values, mask)[:, : len(self.owner)].astype(np.float32)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return self.coder(rows)[:, : len(self.owner)].astype(np.float32)
 
     def by_feature(self, of_cells: np.ndarray) -> np.ndarray:
         """Sum over the cells of each feature, (n, P) -> (n, M)."""

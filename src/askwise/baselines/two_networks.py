@@ -15,6 +15,7 @@ from askwise.networks import CellCoder, import_torch, seeded
 from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 
 MOST_FEATURES = 10
 """Purchases per training episode unless more are asked for."""
@@ -78,16 +79,16 @@ class TwoNetworkRival(Baseline):
         """Train the pretrained `predictor` and the `chooser` on `rows`, and leave what is best on the `judged` ones."""
         raise NotImplementedError
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """Worth of each feature, before its price: encoded rows (n, D) and the features had (n, M) -> (n, M)."""
         raise NotImplementedError
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         torch = import_torch(type(self).__name__, "DynamicFeatureSelector with its defaults")
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         rows, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
         with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
+            data = MaskedRows(rows, y, self.schema_, self.coder_)
             predictor = feed_forward(data.width, self.hidden, len(self.classes_), self.dropout)
             chooser = feed_forward(data.width, self.hidden, data.n_features, self.dropout)
             pretrain(
@@ -104,15 +105,11 @@ class TwoNetworkRival(Baseline):
             if self._n_steps():
                 self._train_jointly(predictor, chooser, data, rows, judged)
         self.predictor_layers_, self.chooser_layers_ = served(predictor), served(chooser)
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
         """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
-
-    def _seen(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """What a network sees of encoded rows when the features of `mask` (n, M) are had."""
-        return self.coder_(values, self.schema_.expand(mask) & ~np.isnan(values))
+        return np.asarray(softmax(self.predictor_layers_(self.coder_(rows)), axis=1))
 
     def _free(self) -> Any:
         """(M,) bool tensor: features that are known from the start."""

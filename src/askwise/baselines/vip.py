@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, served
@@ -16,6 +15,7 @@ from askwise.networks import CellCoder, import_torch, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 FEWEST_HISTORIES = 1024
@@ -94,22 +94,22 @@ class VIP(Baseline):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         self.prior_ = np.bincount(y, minlength=len(self.classes_)) / len(y)
         with seeded(seed_from(rng)):
-            pursuit = _Pursuit(MaskedRows(values, y, self.schema_, self.coder_), len(self.classes_), self)
+            pursuit = _Pursuit(MaskedRows(rows, y, self.schema_, self.coder_), len(self.classes_), self)
             pursuit.train(rng)
         self.querier_, self.classifier_ = served(pursuit.querier), served(pursuit.classifier)
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        proba = softmax(self.classifier_(self.coder_(values, mask)), axis=1)
-        return np.where(mask.any(axis=1, keepdims=True), proba, self.prior_)
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        proba = softmax(self.classifier_(self.coder_(rows)), axis=1)
+        return np.where(rows.observed.any(axis=1, keepdims=True), proba, self.prior_)
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        logits = self.querier_(state_inputs(self.coder_, self.schema_, values, mask))
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        logits = self.querier_(self.coder_(rows))
         return np.asarray(softmax(np.where(mask, HIDDEN, logits), axis=1))
 
 
