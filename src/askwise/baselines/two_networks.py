@@ -86,7 +86,7 @@ class TwoNetworkRival(Baseline):
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         torch = import_torch(type(self).__name__, "DynamicFeatureSelector with its defaults")
         self.coder_ = CellCoder(rows, self.schema_)
-        rows, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
+        trained, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
         with seeded(seed_from(rng)):
             data = MaskedRows(rows, y, self.schema_, self.coder_)
             predictor = feed_forward(data.width, self.hidden, len(self.classes_), self.dropout)
@@ -94,7 +94,7 @@ class TwoNetworkRival(Baseline):
             pretrain(
                 predictor,
                 data,
-                rows,
+                trained,
                 judged,
                 epochs=self.pretrain_epochs,
                 learning_rate=self.learning_rate,
@@ -103,7 +103,7 @@ class TwoNetworkRival(Baseline):
                 progress=self.progress,
             )
             if self._n_steps():
-                self._train_jointly(predictor, chooser, data, rows, judged)
+                self._train_jointly(predictor, chooser, data, trained, judged)
         self.predictor_layers_, self.chooser_layers_ = served(predictor), served(chooser)
         return self._predictor(self._answer), ScoredPolicy(self._worth)
 
