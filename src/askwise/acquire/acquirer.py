@@ -209,7 +209,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def final_states(
         self, X: Any, budgets: Sequence[float], policy: Policy | None = None
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """(proba (n, C), spent (n,), features bought (n,)) under each budget, from rows whose truth is in `X`.
+        """(proba (n, C), spent (n,), known features (n, M)) under each budget, from rows whose truth is in `X`.
 
         `policy` in place of the fitted one, such as `askwise.acquire.Random(0)`. With equal prices one run serves all
         budgets, unless the policy reads the budget.
@@ -237,9 +237,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         for budget in track(budgets, "budgets", len(budgets), progress):
             cached.start()
             state = self._nothing_known(truth, budget)
-            spent, bought = np.zeros(len(truth)), np.zeros(len(truth))
-            for features, paid in purchases(state, truth, cached, self.predictor_):
+            spent = np.zeros(len(truth))
+            for _, paid in purchases(state, truth, cached, self.predictor_):
                 spent += paid
-                bought += features >= 0
-            ends.append((self.predictor_.predict_proba(state.values, state.column_mask), spent, bought))
+            ends.append((self.predictor_.predict_proba(state.values, state.column_mask), spent, state.mask))
         return ends

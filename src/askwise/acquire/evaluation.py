@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss, recall_score
 from askwise.acquire.acquisition import Trajectory
 from askwise.metrics import expected_calibration_error
 from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.subsets import extended
 
 
 def default_budgets(prices: Prices) -> list[float]:
@@ -20,16 +21,19 @@ def default_budgets(prices: Prices) -> list[float]:
 
 
 def state_within(run: Trajectory, budget: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(proba, spent, features bought) of each row at its last step within `budget`."""
+    """(proba (n, C), spent (n,), known features (n, M)) of each row at its last step within `budget`."""
     n = len(run.order)
     spent = np.column_stack([np.zeros(n), run.costs.cumsum(axis=1)])
-    bought = np.column_stack([np.zeros(n), (run.order >= 0).cumsum(axis=1)])
-    rows, last = np.arange(n), (spent <= budget + AFFORDABLE_WITHIN).sum(axis=1) - 1
-    return run.proba[rows, last], spent[rows, last], bought[rows, last]
+    within = spent <= budget + AFFORDABLE_WITHIN
+    rows, last = np.arange(n), within.sum(axis=1) - 1
+    mask = run.start
+    for features in np.where(within[:, 1:], run.order, -1).T:
+        mask = extended(mask, features)
+    return run.proba[rows, last], spent[rows, last], mask
 
 
-def measures(y: np.ndarray, proba: np.ndarray, spent: np.ndarray, bought: np.ndarray) -> dict[str, float]:
-    """Measures of the predictions `proba` (n, C) of the labels `y` (n,), given as column indices."""
+def measures(y: np.ndarray, proba: np.ndarray, spent: np.ndarray, mask: np.ndarray) -> dict[str, float]:
+    """Measures of a final state (see `state_within`), with the labels `y` (n,) given as column indices."""
     predicted = proba.argmax(axis=1)
     proba = proba / proba.sum(axis=1, keepdims=True)  # single-precision answers sum to one only so well
     return {
@@ -38,5 +42,5 @@ def measures(y: np.ndarray, proba: np.ndarray, spent: np.ndarray, bought: np.nda
         "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
         "ece": float(expected_calibration_error(y, proba)),
         "spent": float(spent.mean()),
-        "features": float(bought.mean()),
+        "features": float(mask.sum(axis=1).mean()),
     }

@@ -96,7 +96,7 @@ class FullInformation(FullRowRival):
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """As that of `DynamicFeatureSelector`, with the prediction from everything under every budget."""
         everything = self.predict_proba(X)
-        return [(everything, spent, bought) for _, spent, bought in super().final_states(X, budgets, policy)]
+        return [(everything, spent, mask) for _, spent, mask in super().final_states(X, budgets, policy)]
 
     def _seeing(self, truth: np.ndarray, run: Trajectory) -> Trajectory:
         proba, found = assess(self.predictor_, None, truth, ~np.isnan(truth))
