@@ -134,7 +134,7 @@ def bring_up_to_date(out: Path) -> None:
 
 def _collected(out: Path) -> set[str]:
     """Names of the results that are in the tables."""
-    return {file_name(row.suite, *row[:4]) for row in read_timings(out).itertuples(index=False)}
+    return {file_name(suite, *trial) for *trial, suite, _, _ in read_timings(out).to_numpy().tolist()}
 
 
 def read_timings(out: Path) -> pd.DataFrame:
@@ -153,7 +153,7 @@ def read_table(path: Path, columns: Sequence[str], kinds: Mapping[str, str]) -> 
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}. Give the folder that a benchmark was run into.") from None
     if list(table.columns) != list(columns):
-        got = listed(table.columns, 20, ascii)
+        got = listed([name[:40] for name in table.columns], 20, ascii)  # a binary file has any text here
         raise InvalidInput(f"{path} must have the columns {', '.join(columns)}; got {got}. {REMEDY}")
     for name in columns:
         text, kind = table[name], kinds.get(name, "word")
