@@ -30,7 +30,7 @@ GRID = {"methods": ["static-cmi"], "data": ["wine"], "seeds": 2}
 
 
 def finished(folder, **options):
-    return list(runner.run(["uniform", "variable"], folder, **{**GRID, **options}))
+    return list(runner.run(["data", "variable"], folder, **{**GRID, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def undisturbed(tmp_path_factory):
 def test_rows_are_tidy_and_complete(undisturbed):
     rows = pd.read_csv(undisturbed / "rows.csv")
     assert tuple(rows.columns) == COLUMNS
-    assert (rows["metric"] == "accuracy").sum() == 2 * 2 * 10
+    assert (rows["metric"] == "accuracy").sum() == 2 * 10
     assert not rows.duplicated([name for name in COLUMNS if name != "value"]).any()
     assert rows["bin"].notna().equals(rows["metric"] == "surplus")
     timings = pd.read_csv(undisturbed / "timings.csv")
@@ -60,22 +60,24 @@ def test_the_columns_are_documented():
 
 def test_numbers_can_be_recomputed_by_others(undisturbed):
     rows = pd.read_csv(undisturbed / "rows.csv")
-    task = make_task("wine", "uniform", 1, LIMITS)
+    task = make_task("wine", "variable", 1, LIMITS)
     method = fit_method("static-cmi", task)
-    proba = method.final_states(task.X_test, [3.0])[0][0]
-    mine = rows[(rows["prices"] == "uniform") & (rows["seed"] == 1) & (rows["budget"] == 3.0)]
+    budget = method.default_budgets()[2]
+    proba, spent, known = method.final_states(task.X_test, [budget])[0]
+    mine = rows[(rows["prices"] == "variable") & (rows["seed"] == 1) & (rows["budget"] == budget)]
     value = mine[mine["bin"].isna()].set_index("metric")["value"]
     assert value["accuracy"] == accuracy_score(task.y_test, method.classes_[proba.argmax(axis=1)])
     assert value["log_loss"] == pytest.approx(log_loss(task.y_test, proba, labels=method.classes_))
     surplus = mine.loc[mine["metric"] == "surplus", "value"]
     assert value["ece"] == pytest.approx(surplus.abs().sum() / len(task.y_test))
-    assert value["features"] == 3
+    assert value["features"] == known.sum(axis=1).mean()
+    assert value["spent"] == pytest.approx(spent.mean())
 
 
 def test_killed_at_any_moment_it_loses_nothing(undisturbed, tmp_path):
     program = (
         "from pathlib import Path; from askwise.bench.grid.run import run\n"
-        f"for _ in run(['uniform', 'variable'], Path({str(tmp_path)!r}), **{GRID!r}): pass\n"
+        f"for _ in run(['data', 'variable'], Path({str(tmp_path)!r}), **{GRID!r}): pass\n"
     )
     for n_kept in (1, 3):
         process = subprocess.Popen([sys.executable, "-c", program])
