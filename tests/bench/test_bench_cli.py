@@ -108,7 +108,7 @@ def test_unknown_names_are_refused_with_what_is_known(tmp_path):
 
 def test_bad_usage_ends_with_2(tmp_path):
     out = tmp_path / "out"
-    for arguments, message in [
+    cases: list[tuple[list[Any], str]] = [
         ([], "SUITE"),
         (["uniform", "--seeds", 0], "--seeds"),
         (["uniform", "--jobs", 0], "--jobs"),
@@ -117,7 +117,8 @@ def test_bad_usage_ends_with_2(tmp_path):
         (["uniform", "--data", ","], "--data names nothing"),
         (["lambda", "--methods", "vip"], "Nothing to run"),
         (["prices", "--data", "wine"], "Nothing to run"),
-    ]:
+    ]
+    for arguments, message in cases:
         result = run("bench", *arguments, "--out", out)
         assert (result.exit_code, result.stdout) == (2, "")
         assert message in result.stderr

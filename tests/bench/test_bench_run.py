@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -128,14 +129,15 @@ def test_what_is_not_a_result_is_not_read_as_one(tmp_path):
 
 
 def test_unknown_names_are_refused_with_what_is_known(tmp_path):
-    for options, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"suites": ["tables"]}, r"There is no suite 'tables'\. The suites are: "),
         ({"methods": ["gready-mlp"]}, r"There is no method 'gready-mlp'\. The methods are: "),
         ({"data": ["whine"]}, r"There is no data set 'whine'\. The data sets are: "),
         ({"profile": "slow"}, "profile must be one of"),
         ({"seeds": 0}, "seeds must be a whole number"),
         ({"methods": [], "data": ["wine"]}, "Nothing to run"),
-    ]:
+    ]
+    for options, message in cases:
         given = {"suites": ["uniform"], **options}
         with pytest.raises(InvalidInput, match=message):
             runner.run(given.pop("suites"), tmp_path / "out", **given)

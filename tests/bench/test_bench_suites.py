@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.bench.grid import methods
+from askwise.acquire import Greedy
+from askwise.bench.grid.methods import METHODS, _selector
 from askwise.bench.grid.run import run
 from askwise.bench.grid.suites import SUITES
 from askwise.bench.report.rows import Quantity, read_rows, settings
@@ -30,8 +31,7 @@ def folder(tmp_path_factory):
     """Each suite by one method, with fewer subsets, weights and noise; greedy CART by the training-free estimator."""
     out = tmp_path_factory.mktemp("suites")
     with pytest.MonkeyPatch.context() as patch:
-        fit = methods.partial(methods._fit_selector, "tree", "rules", methods.Greedy)
-        patch.setitem(methods.METHODS, "greedy-cart", methods.Method("quick", fit))
+        patch.setitem(METHODS, "greedy-cart", _selector("quick", "tree", "rules", Greedy))
         patch.setattr("askwise.bench.grid.tasks.SWITCH_ROWS", 300)
         patch.setattr(subsets, "SUBSETS_PER_SIZE", 10)
         patch.setattr(policies, "RISK_WEIGHTS", (-1.0, 0.0, 1.0))

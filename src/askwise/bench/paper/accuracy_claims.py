@@ -113,7 +113,7 @@ def static_beats_half(rows: pd.DataFrame) -> list[Finding]:
         return [Finding("", np.empty(0), ())]
     share = mean[dynamic].lt(mean["static-cmi"], axis=0).mean(axis=1)
     enough = (len(dynamic) / 2 - 0.5) / len(dynamic)
-    what = f"share of {len(dynamic)} dynamic methods below it, minus {enough:.2f}"
+    what = f"share of the {len(dynamic)} dynamic methods below it, minus {enough:.2f}:"
     return [Finding(what, share.to_numpy(dtype=float) - enough, tuple(map(str, scores.columns)))]
 
 
@@ -166,7 +166,7 @@ def wine_is_easy(rows: pd.DataFrame) -> list[Finding]:
     at_eight = _of_the_paper(curves(rows, "accuracy", "uniform")).reindex(columns=[8])[8].dropna()
     wine = at_eight[at_eight.index.get_level_values("data") == "wine"]
     share = (wine > 0.95).astype(float).groupby(["data", "seed"]).mean()
-    return [Finding.over("share of methods above 95 %, minus one half", share - 0.5)]
+    return [Finding.over("share of methods above 95 %, minus one half:", share - 0.5)]
 
 
 def calibrated_on_diabetes(rows: pd.DataFrame) -> list[Finding]:

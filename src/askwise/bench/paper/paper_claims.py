@@ -118,7 +118,7 @@ CLAIMS = [
         "Appendix E",
         [
             Term(
-                f"{method_name(m)}, {other}:",
+                f"{method_name(m)}, {other.replace('_', ' ')}:",
                 (m, Quantity("selective", "aurc", {"measure": other})),
                 (m, Quantity("selective", "aurc", BY_ENTROPY)),
                 scale=100,

@@ -97,9 +97,10 @@ def make_page(folder: Path) -> Page:
     rows, timings = read_rows(folder), read_timings(folder)
     judged = rows.groupby(["data", "prices"])["seed"].nunique().max() >= FEWEST_SEEDS
     found = verdicts(rows) if judged else []
+    n_methods = rows["method"].nunique()
     tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
     return Page(
-        f"{rows['method'].nunique()} methods on {tables_run}",
+        f"{n_methods} method{'s' * (n_methods > 1)} on {tables_run}",
         _about(manifest, rows, timings),
         HOW_JUDGED if judged else NOT_JUDGED,
         [line for line in found if line.verdict != NOT_MEASURED],
@@ -120,10 +121,7 @@ def _about(manifest: dict[str, Any], rows: pd.DataFrame, timings: pd.DataFrame) 
         ("time", f"{_duration(spent[0])} of fitting and {_duration(spent[1])} of evaluation, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),
-        (
-            "seeds",
-            f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and, where prices are random, a draw of them",
-        ),
+        ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and a draw of random prices"),
         ("suites", ", ".join(sorted(timings["suite"].unique()))),
         ("profile", manifest["profile"]),
         ("rows at most", ", ".join(f"{most} for {name}" for name, most in manifest["limits"].items())),

@@ -177,14 +177,15 @@ def _risk_gap(rows: pd.DataFrame) -> Table | None:
     columns.append(single(rows, Quantity("risk_gap", "mean_delta", {"loss": "error"})))
     body = []
     by_method = [column.groupby(["method", "data"]) for column in columns]
-    for key in by_method[-1].mean().index:
+    found = by_method[-1].mean().index
+    for key in [(m, d) for m in METHODS for d in ordered_data(found.unique("data")) if (m, d) in found]:
         printed = [f"{r:.2f}" for r in paper_results.RISK_GAP[key]] if key in paper_results.RISK_GAP else []
         theirs = [*printed, *[""] * (len(columns) - len(printed))]
-        found = [
+        entries = [
             _entry(column.mean().get(key), column.std().get(key), 3, paper)
             for column, paper in zip(by_method, theirs, strict=True)
         ]
-        body.append((Entry(f"{method_name(key[0])}, {data_name(key[1])}"), *found))
+        body.append((Entry(f"{method_name(key[0])}, {data_name(key[1])}"), *entries))
     head = ("method, data", "r, variance", "rho, variance", "r, e", "rho, e", "mean risk gap")
     note = (
         "Correlation over random subsets S between the gap in test error to a model trained on S alone and the mean "
