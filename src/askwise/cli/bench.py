@@ -47,7 +47,7 @@ Seeds = Annotated[
 Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
 Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
-Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Fits that run side by side.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
 Profiles = Annotated[
     Profile,
     typer.Option(
@@ -72,11 +72,11 @@ def bench(
 ) -> None:
     """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
 
-    DIR holds one tidy row per number in rows.csv, the times, and a file per fit.
-    Finished fits are not run again, failed ones are; more seeds, methods or data
-    can be added to the same folder. Then: askwise report DIR.
+    DIR holds a tidy row per number in rows.csv, the times, and a file per trial.
+    Finished trials are not run again, failed ones are; more seeds, methods or
+    data can be added to the same folder. Then: askwise report DIR.
     """
-    with failures(f"What is finished is kept in {out}; the same command goes on from there."):
+    with failures(f"Finished trials are kept in {out}; the same command continues from there."):
         from askwise.bench.grid.run import check_suites, left_out, run
 
         console = make_console(stderr=True)
@@ -94,8 +94,8 @@ def bench(
             tracebacks = [traceback for step in failed for traceback in step.errors.values()]
             for reason in dict.fromkeys(traceback.strip().splitlines()[-1] for traceback in tracebacks):
                 console.print(reason, soft_wrap=True)
-            said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
-            console.print(f"{said} Run again to try what failed again.", soft_wrap=True)
+            said = f"{len(failed)} of {failed[0].total} trials failed; the tracebacks are in {out / 'trials'}."
+            console.print(f"{said} The same command tries the failed ones again.", soft_wrap=True)
             raise typer.Exit(1)
 
 
@@ -110,10 +110,10 @@ def _names(option: str, listed: str | None) -> list[str] | None:
 
 
 def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
-    """One finished fit, and how long the others will take at this pace."""
-    cell = step.cell
+    """One finished trial, and how long the others will take at this pace."""
+    trial = step.trial
     left = (step.total - step.done) * seconds / n_run
-    said = f"{step.done}/{step.total}  {cell.data}, {cell.method}, {cell.prices} prices, seed {cell.seed}"
+    said = f"{step.done}/{step.total}  {trial.data}, {trial.method}, {trial.prices} prices, seed {trial.seed}"
     trouble = f": {', '.join(step.errors)} failed" if step.errors else ""
     if step.done == step.total:
         return f"{said}{trouble}"
