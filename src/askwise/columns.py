@@ -235,6 +235,6 @@ def _is_inexact(value: Any) -> bool:
 
 def _refuse_inexact(name: str) -> NoReturn:
     raise InvalidInput(
-        f"Column {name!r} holds whole numbers beyond 2**53, which lose digits when treated as measurements. If it is an "
-        "identifier, drop it or turn it into text."
+        f"Column {name!r} holds whole numbers beyond 2**53, which lose digits when treated as measurements. If it is "
+        "an identifier, drop it or turn it into text."
     )
