@@ -18,7 +18,7 @@ more than the width of the tail, which holds a share of `TAIL` of its different 
 USUAL = 0.99
 """Share of the training rows whose distance to the others counts as usual."""
 
-MOST_ROWS, MOST_QUERIES, MOST_SIZES, MOST_CELLS = 1000, 200, 6, 30_000_000
+MOST_ROWS, FEWEST_QUERIES, MOST_QUERIES, MOST_SIZES, MOST_CELLS = 1000, 30, 200, 6, 30_000_000
 
 
 class Novelty:
@@ -45,8 +45,8 @@ class Novelty:
             self.lowest = self.low - np.maximum(MARGIN * self.spread, tail_below - self.low)
             self.highest = self.high + np.maximum(MARGIN * self.spread, self.high - tail_above)
         self.n_known = np.array([len(column.known) for column in self.schema.columns])
-        self.neighbors, pool = self._search(predictor, rng)
-        self.sizes, self.usual = self._usual_distances(pool, rng)
+        self.neighbors, position = self._search(predictor, rng)
+        self.sizes, self.usual = self._usual_distances(rows, position, rng)
 
     def outside(self, rows: EncodedRows) -> np.ndarray:
         """(n, D) how far each cell is outside its training range: 0 within, 1 for a category never seen."""
@@ -86,14 +86,15 @@ class Novelty:
             )
         return found
 
-    def _search(self, predictor: SubsetPredictor, rng: np.random.Generator) -> tuple[Neighbors, EncodedRows]:
-        """The predictor's own pool of training rows where it has one, else a sample of them."""
-        rows = predictor.training_rows_
+    def _search(self, predictor: SubsetPredictor, rng: np.random.Generator) -> tuple[Neighbors, np.ndarray]:
+        """The predictor's own pool of training rows, else a sample of them; where each of them is in it, -1 = not."""
         if hasattr(predictor, "neighbors_"):
-            pool = rows.take(np.argsort(np.where(predictor.pool_position_ < 0, len(rows), predictor.pool_position_)))
-            return predictor.neighbors_, pool.take(slice(len(predictor.neighbors_.scores)))
-        pool = rows.take(rng.permutation(len(rows))[:MOST_ROWS])
-        return Neighbors(pool, self.schema.is_category, 1, 1.0), pool
+            return predictor.neighbors_, predictor.pool_position_
+        rows = predictor.training_rows_
+        pooled = rng.permutation(len(rows))[:MOST_ROWS]
+        position = np.full(len(rows), -1)
+        position[pooled] = np.arange(len(pooled))
+        return Neighbors(rows.take(pooled), self.schema.is_category, 1, 1.0), position
 
     def _ranges(self, rows: EncodedRows) -> np.ndarray:
         """(4, D) lowest value of each column, where its lower and its upper tail begin, and its highest value."""
@@ -101,17 +102,20 @@ class Novelty:
         shares = [0.0, TAIL, 1 - TAIL, 1.0]
         return np.transpose([np.quantile(np.unique(cells[there]), shares) for cells, there in columns])
 
-    def _usual_distances(self, pool: EncodedRows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _usual_distances(
+        self, rows: EncodedRows, position: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of observed columns, and the distance to the nearest other row that most training rows stay within.
 
         Each of a sample of rows is shown column by column in an order of its own.
         """
-        n_columns = pool.values.shape[1]
-        asked = rng.permutation(len(pool))[: min(MOST_QUERIES, max(MOST_CELLS // pool.values.size, 30))]
-        rows = pool.take(asked)
+        n_columns, n_pool = rows.values.shape[1], len(self.neighbors.scores)
+        n_asked = min(MOST_QUERIES, max(MOST_CELLS // (n_pool * n_columns), FEWEST_QUERIES))
+        asked = rng.permutation(len(rows))[:n_asked]
+        own, rows = position[asked], rows.take(asked)
+        squared, covered = np.zeros((len(asked), n_pool)), np.zeros(rows.values.shape, dtype=bool)
+        squared[own >= 0, own[own >= 0]] = np.inf
         order = np.where(rows.observed, rng.random(rows.values.shape), np.inf).argsort(axis=1).argsort(axis=1)
-        squared, covered = np.zeros((len(asked), len(pool))), np.zeros(rows.values.shape, dtype=bool)
-        squared[np.arange(len(asked)), asked] = np.inf
         counts, nearest = [], []
         for size in np.unique(np.linspace(1, n_columns, min(n_columns, MOST_SIZES)).astype(int)):
             shown = rows.masked(order < size)
