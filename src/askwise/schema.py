@@ -162,7 +162,7 @@ def as_table(X: Any) -> Any:
         raise InvalidInput("X is a sparse matrix, and rows must be dense here; pass X.toarray() or a DataFrame.")
     if isinstance(X, np.ma.MaskedArray):
         _refuse_inexact(X.compressed())
-        X = X.astype(float).filled(np.nan)
+        X = np.ma.filled(X.astype(float), np.nan)
     try:
         array = np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
     except ValueError as error:
