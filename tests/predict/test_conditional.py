@@ -216,8 +216,8 @@ def test_a_session_equals_its_row_in_a_batch_whatever_the_way_there(around_twins
     rows = EncodedRows(X[:20]).masked(mask)
     together = around_twins.believe(rows)
     for r in range(20):
-        alone = None
         shown = np.zeros(3, bool)
+        alone = around_twins.believe(rows.take([r]).masked(shown))
         for j in rng.permutation(3):
             shown[j] = True
             alone = around_twins.believe(rows.take([r]).masked(shown), previous=alone)
