@@ -173,8 +173,6 @@ def ensemble_variance(members: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    Two members that are sure of opposite classes, and two that both toss a coin:
-
     >>> ensemble_variance([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).tolist()
     [0.25, 0.0]
     """
@@ -204,38 +202,15 @@ def confidence_gap(proba: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """The uncertainties of some predictions, as arrays of one shape; NaN where a number could not be had.
+    """The uncertainties of some predictions, as arrays of one shape; NaN where a number is unknown."""
 
-    Parameters
-    ----------
-    total
-        entropy of the primary prediction
-    aleatoric
-        mean entropy of the members
-    mutual_information
-        disagreement of the members with each other
-    epistemic
-        divergence of the members from the primary prediction
-    variance
-        variance of the members' probabilities
-    confidence_gap
-        1 - probability of the predicted class
-    novelty
-        how far the case is outside of what was seen in training, 0 within it; NaN where that was not asked
-
-    Examples
-    --------
-    >>> summarize([[0.75, 0.25]]).confidence_gap.tolist()
-    [0.25]
-    """
-
-    total: np.ndarray
-    aleatoric: np.ndarray
-    mutual_information: np.ndarray
-    epistemic: np.ndarray
-    variance: np.ndarray
-    confidence_gap: np.ndarray
-    novelty: np.ndarray
+    total: np.ndarray  # entropy of the primary prediction
+    aleatoric: np.ndarray  # mean entropy of the members
+    mutual_information: np.ndarray  # disagreement of the members with each other
+    epistemic: np.ndarray  # divergence of the members from the primary prediction, joined by novelty where asked
+    variance: np.ndarray  # variance of the members' probabilities
+    confidence_gap: np.ndarray  # 1 - probability of the predicted class
+    novelty: np.ndarray  # how far the case is outside of what was seen in training, 0 within it; NaN if not asked
 
     def as_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, for instance as columns of a DataFrame."""

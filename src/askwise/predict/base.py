@@ -16,7 +16,7 @@ from askwise.predict.belief import Belief
 from askwise.predict.rules.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.schema import as_table, read_table
 
 ROWS_AT_ONCE = 4096
 
@@ -52,6 +52,7 @@ class SubsetPredictor(BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing)."""
+        X = as_table(X)
         y = check_labels(X, y)
         schema, rows = read_table(X)
         model = FrozenModel(fitted_classifier(self.estimator, X, y), schema)

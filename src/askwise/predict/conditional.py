@@ -36,7 +36,7 @@ class ConditionalPredictor(SubsetPredictor):
     bandwidth
         Width of the kernel that weights the neighbors, in standard deviations of a column.
     max_rows
-        Training rows kept for the search; a random sample of them when there are more.
+        Training rows kept for the search; a random sample of them when there are more, with every column in it.
     random_state
         Seed of that sample.
     """
@@ -61,7 +61,11 @@ class ConditionalPredictor(SubsetPredictor):
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         check_limits(self, self.limits)
         # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
-        pooled = generator(self.random_state).permutation(len(rows))[: self.max_rows]
+        order = generator(self.random_state).permutation(len(rows))
+        pooled = order[: self.max_rows]
+        # A column that the sample lacks could not be completed: the first row that has it joins the sample.
+        lacking = np.flatnonzero(~rows.observed[pooled].any(axis=0))
+        pooled = np.append(pooled, np.unique(order[rows.observed[order][:, lacking].argmax(axis=0)]))
         pool = rows.take(pooled)
         self.pool_position_ = np.full(len(rows), -1)
         self.pool_position_[pooled] = np.arange(len(pooled))

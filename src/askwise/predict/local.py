@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox
 from askwise.rows import EncodedRows
@@ -38,8 +39,7 @@ class LocalPredictor(SubsetPredictor):
         self.max_models = max_models
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if not isinstance(self.max_models, int | np.integer) or self.max_models < 1:
-            raise InvalidInput(f"max_models must be a whole number of at least 1; got {self.max_models!r}.")
+        check_limits(self, {"max_models": Whole(1)})
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         if isinstance(source, BlackBox):
             raise InvalidInput(
@@ -64,7 +64,11 @@ class LocalPredictor(SubsetPredictor):
             return np.tile(self._prior, (len(rows), 1))
         proba = np.zeros((len(rows), len(self.classes_)))
         columns = np.flatnonzero(subset)
-        proba[:, model.classes_] = model.predict_proba(self.schema_.decode(rows, columns))
+        castable = self.schema_.castable(rows.values, columns)
+        for kind in (castable, ~castable):  # asked apart, so that no row depends on its batch
+            if kind.any():
+                asked = model.predict_proba(self.schema_.decode(rows.take(kind), columns))
+                proba[np.ix_(kind, model.classes_)] = asked
         return proba
 
     def _local_model(self, subset: np.ndarray) -> Any:
