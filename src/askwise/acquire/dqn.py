@@ -97,6 +97,9 @@ class DQN(Policy):
             self.layers_, self.returns_ = _train(self, context, PRESETS[self.preset], rng)
         return self
 
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
+
     def scores(self, state: Acquisition) -> np.ndarray:
         """Q(x_S, i): the gain per cost expected from buying i now and the best features after it."""
         return np.where(state.mask, -np.inf, self.layers_(self.coder_(state.rows)))

@@ -56,6 +56,10 @@ class Policy(BaseEstimator):
         """(n, M), higher is better, -inf = never."""
         raise NotImplementedError
 
+    def reads_members(self, risk_weight: float) -> bool:
+        """Whether scores need the members of `state.belief` when `state.risk_weight` is this; else none are asked."""
+        return True
+
 
 class CachedPolicy(Policy):
     """Another policy, for the same cases under one budget after the other.
@@ -124,6 +128,9 @@ class Greedy(Policy):
         assert not isinstance(self.value, str)
         return self.value
 
+    def reads_members(self, risk_weight: float) -> bool:
+        return (risk_weight if self.risk_weight is None else self.risk_weight) != 0
+
     def scores(self, state: Acquisition) -> np.ndarray:
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
@@ -145,6 +152,9 @@ class Static(Policy):
         )
         return self
 
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
+
     def scores(self, state: Acquisition) -> np.ndarray:
         return np.where(state.mask, -np.inf, per_cost(self.relevance_, state.prices.now(state.mask)))
 
@@ -158,6 +168,9 @@ class Random(Policy):
     def fit(self, context: PolicyContext) -> Self:
         self.seed_ = context.random_state
         return self
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
         rng = np.random.default_rng(self.seed_ if self.seed is None else self.seed)
