@@ -13,6 +13,7 @@ from sklearn.feature_selection import mutual_info_classif
 from askwise.acquire.acquisition import Acquisition
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
+from askwise.parameters import FINITE, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import Prices
@@ -113,6 +114,8 @@ class Greedy(Policy):
     def fit(self, context: PolicyContext) -> Self:
         if isinstance(self.value, str) and self.value not in ("neighbors", "network"):
             raise InvalidInput(f'Greedy: value must be "neighbors", "network" or a Value; got {self.value!r}.')
+        if self.risk_weight is not None:
+            check_limits(self, {"risk_weight": FINITE})
         self.value_ = self._fitted_value(context)
         return self
 
@@ -166,6 +169,7 @@ class Random(Policy):
         self.seed = seed
 
     def fit(self, context: PolicyContext) -> Self:
+        check_limits(self, {"seed": Whole(0, optional=True)})
         self.seed_ = context.random_state
         return self
 
