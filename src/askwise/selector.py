@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from askwise.epistemic import (
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
+from askwise.parameters import FINITE
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
@@ -198,9 +198,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:
-        weight = self.risk_weight
-        if not isinstance(weight, numbers.Real) or isinstance(weight, bool) or not np.isfinite(float(weight)):
-            raise InvalidInput(f"risk_weight must be a finite number; got {weight!r}.")
+        if not FINITE.allows(self.risk_weight):
+            raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
 
     def _make_predictor(self, estimator: Any) -> SubsetPredictor:
         seed = self._seeds["predictor"]

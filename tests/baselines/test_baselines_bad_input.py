@@ -25,9 +25,9 @@ from askwise.baselines import (
     StaticCMI,
     TabNet,
 )
-from askwise.parameters import Flag, Number, Several, Whole
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
+from askwise.parameters import Flag, Number, Several, Whole
 
 EVERY = [AACO, CWCF, DIME, EDDI, GDFS, INVASE, VIP, FullInformation, Opportunistic, RandomOrder, StaticBest, StaticCMI]
 EVERY += [TabNet]

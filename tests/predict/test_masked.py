@@ -17,10 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from askwise.acquire import PolicyMasks, Static
+from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.predict import MaskTrainedPredictor
+from askwise.predict import ImputedPredictor, MaskTrainedPredictor, wrap
 from askwise.prices import Prices
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 RELEVANCE = np.array([4.0, 3.0, 2.0, 1.0])
@@ -34,9 +35,10 @@ def planted(n=300, seed=0):
 
 def one_order(X):
     """Masks along one order of purchase."""
-    schema = Schema.read(X)
-    prices = Prices(None).resolve(schema.features)
-    return PolicyMasks(Static(RELEVANCE, prices), schema, prices)
+    predictor = ImputedPredictor(wrap(lambda X: np.tile([0.5, 0.5], (len(X), 1)), [0, 1])).fit(X, np.arange(len(X)) % 2)
+    no_context: Any = None  # a ranking that is given needs none
+    prices = Prices(None).resolve(predictor.schema_.features)
+    return PolicyMasks(Static(RELEVANCE).fit(no_context), predictor.schema_, prices, BeliefModel(predictor))
 
 
 MAKERS = {
@@ -168,7 +170,7 @@ def test_the_reparametrized_network_scales_and_shifts_its_own_last_layer():
     changed.kept_ = np.ones(5, dtype=bool)
     mask = np.random.default_rng(3).random(X.shape) < 0.5
     layers = changed.network_.layers
-    hidden = layers.hidden(changed.coder_(X, mask))
+    hidden = layers.hidden(changed.coder_(EncodedRows(X).masked(mask)))
     change = changed.adapter_.psi(mask.astype(float))
     logits = (hidden * (1 + change[:, :16])) @ layers.weights[-1] + layers.biases[-1] + change[:, 16:]
     assert_allclose(changed.predict_proba(X, mask), softmax(logits, axis=1), rtol=0, atol=1e-12)

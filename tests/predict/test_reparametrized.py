@@ -33,7 +33,7 @@ from askwise.predict import ImputedPredictor, ReparametrizedPredictor, wrap
 from askwise.predict.final_layer import final_layer
 from askwise.predict.reparametrized import _report
 from askwise.predict.wrapped import FrozenModel
-from askwise.schema import Schema
+from askwise.schema import read_table
 from askwise.subsets import sample
 
 KINDS = ("output", "last-layer", "low-rank")
@@ -219,13 +219,14 @@ def test_the_last_layer_gives_the_answers_of_the_model(n_classes):
         "torch": lambda: wrap(module(n_classes), list(range(n_classes))),
         "torch, no bias": lambda: wrap(module(n_classes, bias=False), list(range(n_classes))),
     }
+    schema, rows = read_table(X)
     for name, make in made.items():
-        model = FrozenModel(make(), Schema.read(X))
-        layer = final_layer(model, X[:20])
-        assert layer.weight.shape == (layer.features(X).shape[1], n_classes)
-        assert layer.bias.shape == (n_classes,)
-        answers = softmax(layer.features(X) @ layer.weight + layer.bias, axis=1)
-        assert_allclose(answers, model(X), rtol=0, atol=1e-6 if "torch" in name else 1e-12)
+        model = FrozenModel(make(), schema)
+        layer = final_layer(model, rows.take(slice(20)))
+        assert layer.weight.shape == (layer.features(rows).shape[1], n_classes), name
+        assert layer.bias.shape == (n_classes,), name
+        answers = softmax(layer.features(rows) @ layer.weight + layer.bias, axis=1)
+        assert_allclose(answers, model(rows), rtol=0, atol=1e-6 if "torch" in name else 1e-12, err_msg=name)
 
 
 # What it is for

@@ -30,6 +30,7 @@ from askwise.acquire.dqn import DQN
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
 from askwise.predict import RulePredictor
+from askwise.rows import EncodedRows
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -486,7 +487,7 @@ def test_a_row_left_out_has_the_answer_of_a_predictor_without_it(seed):
             rest = np.delete(np.arange(30), r)
             without = RulePredictor(model, aggregation=aggregation).fit(table[rest], y[rest])
             row = np.repeat(table[[r]], len(masks), axis=0)  # the empty mask at least is among them
-            found = predictor.predict_proba(row, np.array(masks), leave_out=np.full(len(masks), r))
+            found = predictor.proba(EncodedRows(row).masked(np.array(masks)), np.full(len(masks), r))
             assert_allclose(found, without.predict_proba(row, np.array(masks)), rtol=0, atol=1e-8)
 
 
@@ -495,7 +496,7 @@ def test_leaving_a_row_out_changes_its_answer():
     predictor = RulePredictor(clone(TREES["tree"])).fit(X, y)
     mask = np.array([True, False, False, False])
     rows = np.arange(len(X))
-    left_out = predictor.predict_proba(X, mask, leave_out=rows)
+    left_out = predictor.proba(EncodedRows(X).masked(mask), rows)
     kept = predictor.predict_proba(X, mask)
     assert (left_out[rows, y] <= kept[rows, y] + 1e-12).all()
     assert (left_out[rows, y] < kept[rows, y]).any()
@@ -613,18 +614,17 @@ def test_members_are_rule_predictors_of_their_own_trees():
     selector = DynamicFeatureSelector(
         DecisionTreeClassifier(max_depth=4, random_state=0), adaptation="rules", epistemic=ensemble, random_state=0
     ).fit(X, y)
-    values = X.to_numpy().copy()
-    values[:, 1:3] = np.nan
-    seen = ~np.isnan(values)
+    known = X.assign(b=np.nan, c=np.nan)
     fitted = selector.epistemic_
     assert isinstance(fitted, AuxiliaryEnsemble)
-    members = fitted.members(values, seen)
+    members = selector.beliefs_.believe(selector.schema_.encode(known)).members
+    assert members is not None
     assert members.shape == (3, 90, 2)
     for found, member in zip(members, fitted._separate, strict=True):
         assert isinstance(member, RulePredictor)
-        assert_array_equal(found, member.predict_proba(values, seen))
+        assert_array_equal(found, member.predict_proba(known))
         assert_array_equal(member.predict_full(X), member.estimator_.predict_proba(X))
-    assert (selector.uncertainty(pd.DataFrame(values, columns=X.columns)).epistemic > 0).any()
+    assert (selector.uncertainty(known).epistemic > 0).any()
 
 
 def test_distance_goes_with_rules_too():
