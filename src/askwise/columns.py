@@ -67,9 +67,9 @@ class Column:
         return series.map({value: codes[value] for value in present}).to_numpy(dtype=float, na_value=np.nan), unseen
 
     def decode(self, encoded: np.ndarray, unseen: Sequence[Any] = (), typed: bool = True) -> Any:
-        """The inverse of `encode`; numbers in the dtype of the training table where it holds them, if `typed`."""
+        """The inverse of `encode`; numbers in the dtype of the training table if `typed`, else as floats."""
         if self.values is None:
-            return cast_if_exact(encoded, self.dtype) if typed else encoded
+            return cast(encoded, self.dtype) if typed else encoded
         codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
         values = [*self.values, *unseen]
         if isinstance(self.dtype, pd.CategoricalDtype):
@@ -151,15 +151,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 
-def cast_if_exact(cells: np.ndarray, dtype: Any) -> Any:
-    """Cells in `dtype` where it can hold them all; as they are where it cannot (a mean of integers, a large number)."""
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            cast: Any = cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
-    except (TypeError, ValueError, OverflowError):
-        return cells
-    back = np.asarray(cast.astype(float)) if isinstance(dtype, np.dtype) else cast.to_numpy(float, na_value=np.nan)
-    return cast if np.array_equal(back, cells, equal_nan=True) else cells
+def cast(cells: np.ndarray, dtype: Any) -> Any:
+    """Cells in `dtype`, which must hold them all (see `Column.castable`)."""
+    return cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
 
 
 def is_missing(value: Any) -> bool:
@@ -204,8 +198,8 @@ def read_column(label: Any, series: pd.Series) -> Column:
 
 def _numbers(series: pd.Series, name: str) -> np.ndarray:
     refuse_times(series.dtype, name)
-    if types.is_bool_dtype(series.dtype) or isinstance(series.dtype, pd.CategoricalDtype):
-        series = _as_floats(series, name)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object)
     if not types.is_numeric_dtype(series.dtype):
         for value in series.dropna():
             if not isinstance(value, numbers.Real):
@@ -219,13 +213,6 @@ def _numbers(series: pd.Series, name: str) -> np.ndarray:
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInput(f"Column {name!r} holds an infinite value (row {row}); use NaN for what is not known.")
     return values
-
-
-def _as_floats(series: pd.Series, name: str) -> pd.Series:
-    try:
-        return series.astype(float)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"Column {name!r} must hold numbers; got {series.dtype!r}.") from None
 
 
 def _is_inexact(value: Any) -> bool:

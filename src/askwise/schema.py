@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from askwise.columns import LARGEST_EXACT_INTEGER, Column, cast_if_exact, is_missing, read_column
+from askwise.columns import LARGEST_EXACT_INTEGER, Column, cast, is_missing, read_column
 from askwise.errors import InvalidInput
 from askwise.rows import EncodedRows
 
@@ -40,18 +40,17 @@ class Schema:
     def encode(self, X: Any) -> EncodedRows:
         """A table with the columns of the training table -> numbers, NaN = not observed."""
         table = as_table(X)
-        if not isinstance(table, pd.DataFrame):
-            if self.is_category.any():
-                raise InvalidInput(
-                    "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
-                )
-            if table.shape[1] != len(self.columns):
-                raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
-            return EncodedRows(table.astype(float))
-        if self.framed and list(table.columns) != [column.label for column in self.columns]:
+        framed = isinstance(table, pd.DataFrame)
+        if not framed and self.is_category.any():
+            raise InvalidInput(
+                "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
+            )
+        if framed and self.framed and list(table.columns) != [column.label for column in self.columns]:
             raise InvalidInput(_column_difference([column.label for column in self.columns], list(table.columns)))
         if table.shape[1] != len(self.columns):
             raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
+        if not framed:
+            return EncodedRows(table.astype(float))
         if not len(table):
             return EncodedRows(np.empty((0, len(self.columns))))
         cells, unseen = zip(*(c.encode(table.iloc[:, j]) for j, c in enumerate(self.columns)), strict=True)
@@ -66,7 +65,7 @@ class Schema:
         typed = bool(self.castable(rows.values, picked).all())
         if not (self.framed if framed is None else framed):
             cells = rows.values if columns is None else rows.values[:, picked]
-            return cast_if_exact(cells, self.columns[0].dtype) if typed and not self.framed else cells
+            return cast(cells, self.columns[0].dtype) if typed and not self.framed else cells
         cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ()), typed) for j in picked}
         return pd.DataFrame({self.columns[j].label: cells for j, cells in cells_of.items()})
 

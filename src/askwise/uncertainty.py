@@ -89,8 +89,7 @@ def aleatoric(members: ArrayLike) -> np.ndarray:
     >>> aleatoric([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.0, 0.693]
     """
-    mean: np.ndarray = entropy(_check_members(members)).mean(axis=0)
-    return mean
+    return np.asarray(entropy(_check_members(members)).mean(axis=0))
 
 
 def mutual_information(members: ArrayLike) -> np.ndarray:
@@ -109,8 +108,6 @@ def mutual_information(members: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    Two members that are sure of opposite classes, and two that both toss a coin:
-
     >>> mutual_information([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.693, 0.0]
     """
@@ -151,8 +148,7 @@ def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
             "proba must hold one primary prediction for each row of members (k, n, C), so have shape "
             f"{members.shape[1:]}; got {proba.shape}."
         )
-    mean: np.ndarray = kl_divergence(members, proba).mean(axis=0)
-    return mean
+    return np.asarray(kl_divergence(members, proba).mean(axis=0))
 
 
 def ensemble_variance(members: ArrayLike) -> np.ndarray:
@@ -176,24 +172,12 @@ def ensemble_variance(members: ArrayLike) -> np.ndarray:
     >>> ensemble_variance([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).tolist()
     [0.25, 0.0]
     """
-    variance: np.ndarray = _check_members(members).var(axis=0).mean(axis=-1)
-    return variance
+    return np.asarray(_check_members(members).var(axis=0).mean(axis=-1))
 
 
 def confidence_gap(proba: ArrayLike) -> np.ndarray:
-    """What the most probable class lacks to certainty: 1 - max_y p(y) (rejection curves, Appendix E).
+    """What the most probable class of `proba` (..., C) lacks to certainty: 1 - max_y p(y) (Appendix E).
 
-    Parameters
-    ----------
-    proba
-        (..., C)
-
-    Returns
-    -------
-    (...), between 0 and 1 - 1/C
-
-    Examples
-    --------
     >>> confidence_gap([[0.75, 0.25], [0.0, 1.0]]).tolist()
     [0.25, 0.0]
     """
@@ -244,30 +228,17 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     members
         (k, n, C), or None if there are none: what only they can tell is then NaN, for it is unknown and not 0
 
-    Returns
-    -------
-    Uncertainty of (n,) arrays
-
     Examples
     --------
-    >>> {name: values.round(3).tolist() for name, values in summarize([[0.5, 0.5]]).as_dict().items()}
-    ... # doctest: +NORMALIZE_WHITESPACE
-    {'total': [0.693], 'aleatoric': [nan], 'mutual_information': [nan], 'epistemic': [nan], 'variance': [nan],
-     'confidence_gap': [0.5], 'novelty': [nan]}
+    >>> summarize([[0.5, 0.5]]).total.round(3), summarize([[0.5, 0.5]]).epistemic
+    (array([0.693]), array([nan]))
     """
     total, gap = entropy(proba), confidence_gap(proba)
     unknown = np.full_like(total, np.nan)
     if members is None:
         return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap, unknown.copy())
-    return Uncertainty(
-        total=total,
-        aleatoric=aleatoric(members),
-        mutual_information=mutual_information(members),
-        epistemic=epistemic_divergence(members, proba),
-        variance=ensemble_variance(members),
-        confidence_gap=gap,
-        novelty=unknown,
-    )
+    of_members = aleatoric(members), mutual_information(members), epistemic_divergence(members, proba)
+    return Uncertainty(total, *of_members, ensemble_variance(members), gap, unknown)
 
 
 def as_floats(owner: str, values: ArrayLike) -> np.ndarray:

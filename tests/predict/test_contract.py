@@ -1,6 +1,8 @@
 """What every predictor promises, whichever model it wraps."""
 
+import functools
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import joblib
@@ -141,16 +143,28 @@ EVERY_CASE = [(p, m) for m in MODELS for p in PREDICTORS] + WITH_RULES
 WRAPPING_CASES = [(p, m) for m in MODELS for p in WRAPPING_ONLY] + WITH_RULES
 
 
-@pytest.fixture(scope="module", params=EVERY_CASE, ids=lambda pair: "-".join(pair))
-def case(request):
-    return Case(*request.param)
+def for_each(pairs: list[tuple[str, str]]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
+    """One test that makes the same check of several cases; a failure names its case."""
+
+    def decorate(check: Callable[[Any], None]) -> Callable[[], None]:
+        def test() -> None:
+            for pair in pairs:
+                try:
+                    check(fitted_case(*pair))
+                except Exception as error:
+                    error.add_note(" around ".join(pair))
+                    raise
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
 
 
-@pytest.fixture(scope="module", params=WRAPPING_CASES, ids=lambda pair: "-".join(pair))
-def wrapping_case(request):
-    return Case(*request.param)
+fitted_case = functools.cache(Case)
 
 
+@for_each(EVERY_CASE)
 def test_rows_are_distributions_on_every_subset(case):
     proba = case.predictor.predict_proba(case.X, case.mask)
     assert proba.shape == (len(case.y), len(case.predictor.classes_))
@@ -158,10 +172,12 @@ def test_rows_are_distributions_on_every_subset(case):
     assert (proba >= 0).all()
 
 
+@for_each(EVERY_CASE)
 def test_classes_are_those_of_the_model(case):
     assert_array_equal(case.predictor.classes_, case.model.classes_)
 
 
+@for_each(EVERY_CASE)
 def test_the_empty_and_the_full_subset_are_answered(case):
     d = np.shape(case.X)[1]
     empty = case.predictor.predict_proba(case.X, np.zeros(d, bool))
@@ -171,6 +187,7 @@ def test_the_empty_and_the_full_subset_are_answered(case):
     assert len(np.unique(full, axis=0)) > 10
 
 
+@for_each(EVERY_CASE)
 def test_answers_use_what_is_observed(case):
     d = np.shape(case.X)[1]
     first = np.zeros(d, bool)
@@ -196,6 +213,7 @@ def filled(X, mask, filler):
     return other
 
 
+@for_each(EVERY_CASE)
 def test_hidden_cells_do_not_matter(case):
     expected = case.predictor.predict_proba(case.X, case.mask)
     for filler in (1e6, np.nan):
@@ -203,12 +221,14 @@ def test_hidden_cells_do_not_matter(case):
         assert_array_equal(found, expected, err_msg=f"filled with {filler}")
 
 
+@for_each(EVERY_CASE)
 def test_the_mask_and_missing_cells_say_the_same(case):
     """Hidden by the mask or missing in the table: one answer."""
     missing = case.X.where(case.mask) if isinstance(case.X, pd.DataFrame) else np.where(case.mask, case.X, np.nan)
     assert_array_equal(case.predictor.predict_proba(missing), case.predictor.predict_proba(case.X, case.mask))
 
 
+@for_each(EVERY_CASE)
 def test_a_row_has_its_own_answer_whoever_stands_beside_it(case):
     together = case.predictor.predict_proba(case.X, case.mask)
     order = np.random.default_rng(2).permutation(len(case.y))
@@ -221,6 +241,7 @@ def test_a_row_has_its_own_answer_whoever_stands_beside_it(case):
         assert alone[0].argmax() == together[r].argmax()
 
 
+@for_each(EVERY_CASE)
 def test_no_rows_no_answers(case):
     if isinstance(case.X, pd.DataFrame):
         assert case.predictor.predict_proba(case.X[:0]).shape == (0, len(case.predictor.classes_))
@@ -229,6 +250,7 @@ def test_no_rows_no_answers(case):
             case.predictor.predict_proba(case.X[:0])
 
 
+@for_each(EVERY_CASE)
 def test_the_input_is_not_changed(case):
     X, mask = case.X.copy(), case.mask.copy()
     case.predictor.predict_proba(X, mask)
@@ -242,16 +264,19 @@ def test_the_input_is_not_changed(case):
         assert_array_equal(X, case.X)
 
 
+@for_each(EVERY_CASE)
 def test_same_seed_same_numbers(case):
     again = case.make(case.model).fit(case.X, case.y)
     assert_array_equal(again.predict_proba(case.X, case.mask), case.predictor.predict_proba(case.X, case.mask))
 
 
+@for_each(EVERY_CASE)
 def test_asking_twice_gives_the_same_numbers(case):
     first = case.predictor.predict_proba(case.X, case.mask)
     assert_array_equal(case.predictor.predict_proba(case.X, case.mask), first)
 
 
+@for_each(EVERY_CASE)
 def test_a_clone_is_unfitted_and_has_the_same_parameters(case):
     copy = clone(case.predictor)
     assert {k: v for k, v in copy.get_params(deep=False).items() if k != "estimator"} == {
@@ -263,6 +288,7 @@ def test_a_clone_is_unfitted_and_has_the_same_parameters(case):
     assert_allclose(copy.predict_proba(case.X, case.mask).sum(axis=1), 1)
 
 
+@for_each(EVERY_CASE)
 def test_the_wrapped_model_is_used_as_it_is_and_stays_as_it_was(case):
     assert case.predictor.estimator_ is case.model
     case.predictor.predict_proba(case.X, case.mask)
@@ -272,11 +298,13 @@ def test_the_wrapped_model_is_used_as_it_is_and_stays_as_it_was(case):
     assert_array_equal(case.model.predict_proba(case.X), case.answers_before)
 
 
+@for_each(EVERY_CASE)
 def test_predictions_are_the_most_probable_classes(case):
     proba = case.predictor.predict_proba(case.X, case.mask)
     assert_array_equal(case.predictor.predict(case.X, case.mask), case.model.classes_[proba.argmax(axis=1)])
 
 
+@for_each(EVERY_CASE)
 def test_every_column_that_is_not_observed_is_a_candidate(case):
     observed = case.mask & ~pd.DataFrame(case.X).isna().to_numpy()
     candidates = case.predictor.candidates(case.X, case.mask)
@@ -287,17 +315,20 @@ def test_every_column_that_is_not_observed_is_a_candidate(case):
         assert_array_equal(candidates, ~observed)
 
 
+@for_each(EVERY_CASE)
 def test_the_full_prediction_is_the_models_own_on_complete_rows(case):
     rows = case.rows(case.complete)
     assert_array_equal(case.predictor.predict_full(rows), case.model.predict_proba(rows))
 
 
+@for_each(EVERY_CASE)
 def test_the_global_random_state_is_left_alone(case):
     before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
     case.make(case.model).fit(case.X, case.y).predict_proba(case.X, case.mask)
     assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
 
 
+@for_each(EVERY_CASE)
 def test_masks_that_are_refused(case):
     refused: list[tuple[Any, str]] = [
         (np.zeros((1, 1), bool), "mask must have shape"),
@@ -319,8 +350,8 @@ def test_unfitted_predictors_say_so():
                 ask(X)
 
 
-def test_on_the_full_mask_the_answer_is_the_models_own(wrapping_case):
-    case = wrapping_case
+@for_each(WRAPPING_CASES)
+def test_on_the_full_mask_the_answer_is_the_models_own(case):
     rows = case.rows(case.complete)
     mask = np.ones(np.shape(rows), dtype=bool)
     rounding = 1e-12 if isinstance(case.predictor, RulePredictor) else 0  # a forest adds up its trees in another order
@@ -336,8 +367,8 @@ def test_a_reparametrized_model_with_zero_epochs_is_the_imputed_one():
     assert_allclose(untrained.predict_proba(X, mask), imputed.predict_proba(X, mask), rtol=0, atol=1e-9)
 
 
-def test_complete_rows_among_incomplete_ones_have_the_models_own_answer(wrapping_case):
-    case = wrapping_case
+@for_each(WRAPPING_CASES)
+def test_complete_rows_among_incomplete_ones_have_the_models_own_answer(case):
     mask = case.mask.copy()
     mask[case.complete[::2]] = True
     proba = case.predictor.predict_proba(case.X, mask)

@@ -38,7 +38,7 @@ class Novelty:
     def __init__(self, predictor: SubsetPredictor, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         rows, self.schema = predictor.training_rows_, predictor.schema_
-        self.low, tail_below, tail_above, self.high = self._ranges(rows)
+        self.low, tail_below, tail_above, self.high = _ranges(rows)
         with np.errstate(over="ignore"):
             spread = self.high - self.low
             self.spread = np.where(spread > 0, spread, np.maximum(np.abs(self.low), 1.0))
@@ -96,12 +96,6 @@ class Novelty:
         position[pooled] = np.arange(len(pooled))
         return Neighbors(rows.take(pooled), self.schema.is_category, 1, 1.0), position
 
-    def _ranges(self, rows: EncodedRows) -> np.ndarray:
-        """(4, D) lowest value of each column, where its lower and its upper tail begin, and its highest value."""
-        columns = zip(rows.values.T, rows.observed.T, strict=True)
-        shares = [0.0, TAIL, 1 - TAIL, 1.0]
-        return np.transpose([np.quantile(np.unique(cells[there]), shares) for cells, there in columns])
-
     def _usual_distances(
         self, rows: EncodedRows, position: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -126,6 +120,12 @@ class Novelty:
         return _usual(np.concatenate(counts), np.concatenate(nearest))
 
 
+def _ranges(rows: EncodedRows) -> np.ndarray:
+    """(4, D) lowest value of each column, where its lower and its upper tail begin, and its highest value."""
+    present = [np.unique(cells[there]) for cells, there in zip(rows.values.T, rows.observed.T, strict=True)]
+    return np.transpose([np.quantile(values, [0.0, TAIL, 1 - TAIL, 1.0]) for values in present])
+
+
 def _usual(counts: np.ndarray, nearest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of columns, and the usual root mean square distance for each; rows of about as many columns go together.
 
@@ -139,5 +139,5 @@ def _usual(counts: np.ndarray, nearest: np.ndarray) -> tuple[np.ndarray, np.ndar
             sizes.append(counts[group].mean())
             usual.append(np.quantile(np.sqrt(nearest[group] / counts[group]), USUAL))
     if not sizes:  # a pool of one row
-        return np.array([1.0]), np.array([np.sqrt(UNRELATED)])
+        sizes, usual = [1.0], [0.0]
     return np.array(sizes), np.maximum(usual, np.sqrt(UNRELATED / np.array(sizes)))

@@ -95,8 +95,7 @@ class ConditionalPredictor(SubsetPredictor):
         leave_out: np.ndarray | None = None,
     ) -> Belief:
         """The completions of encoded rows, with the answers on them and their mean."""
-        extendable = previous is not None and previous.distances is not None
-        before = (previous.distances, previous.observed) if previous is not None and extendable else (None, None)
+        before = (None, None) if previous is None else (previous.distances, previous.observed)
         distances = self.neighbors_.squared_distances(rows, *before)
         completions = self._complete(rows, distances, leave_out)
         answers = completions.mean()
@@ -123,12 +122,9 @@ class ConditionalPredictor(SubsetPredictor):
         return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
-        return self._in_blocks(rows, None)
+        return self._predict_new(rows, None)
 
-    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
-        return self._in_blocks(rows, leave_out)
-
-    def _in_blocks(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
         """(n, outputs): the answers alone, with the completions of few rows in memory at a time."""
         proba = np.empty((len(rows), self.model_.n_outputs))
         for start in range(0, len(rows), self.rows_at_once):
