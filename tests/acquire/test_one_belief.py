@@ -183,7 +183,9 @@ def test_asking_writes_nothing_to_the_policy(fitted):
 def test_a_policy_with_a_risk_weight_of_its_own_is_evaluated_as_it_buys():
     """With members, although the selector itself has no use for them."""
     X, _ = data()
-    owner = selector(DecisionTreeClassifier(max_depth=4, random_state=0), risk_weight=0.0, policy=Greedy(risk_weight=8.0))
+    owner = selector(
+        DecisionTreeClassifier(max_depth=4, random_state=0), risk_weight=0.0, policy=Greedy(risk_weight=8.0)
+    )
     for policy in (None, Greedy(risk_weight=0.0)):
         buyer = owner if policy is None else owner.with_policy(policy)
         end = buyer.final_states(X, [2])[0]
