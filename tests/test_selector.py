@@ -2,7 +2,7 @@
 
 import pickle
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -452,7 +452,10 @@ def test_options_that_are_refused():
         ({"policy": None}, "policy must be one of"),
         ({"policy": Greedy("best")}, "value must be .*got 'best'"),
         ({"policy": Greedy(risk_weight=np.nan)}, "Greedy: risk_weight must be a finite number; got nan"),
-        ({"policy": Random("seed")}, "Random: seed must be a whole number of at least 0 or None; got 'seed'"),
+        (
+            {"policy": Random(cast(Any, "seed"))},
+            "Random: seed must be a whole number of at least 0 or None; got 'seed'",
+        ),
         ({"adaptation": "median"}, "adaptation must be one of .*'conditional'.* or a SubsetPredictor.*got 'median'"),
         ({"adaptation": ImputedPredictor}, "adaptation must be one of"),
         ({"adaptation": LogisticRegression()}, "adaptation must be one of"),

@@ -1,6 +1,7 @@
 """Each state is believed once, whoever asks: completed once, by model and members together, and in blocks."""
 
 import json
+from typing import Any
 
 import joblib
 import numpy as np
@@ -66,7 +67,7 @@ def states_met(run, X):
 
 def test_an_acquisition_completes_each_state_once(completed):
     X, _ = data()
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "members and a risk weight": {},
         "no risk weight": {"risk_weight": 0.0},
         "no members": {"epistemic": None},
