@@ -398,7 +398,9 @@ def test_the_truth_is_not_changed():
 def state(n=2, left=5.0, costs=(1, 2, 3, 4)):
     predictor = ImputedPredictor(wrap(sign_of_sum, [0, 1])).fit(table(40, seed=1), np.arange(40) % 2)
     schema = predictor.schema_
-    made = nothing_known(schema, Prices(costs).resolve(schema.features), BeliefModel(predictor), schema.encode(table(n)))
+    made = nothing_known(
+        schema, Prices(costs).resolve(schema.features), BeliefModel(predictor), schema.encode(table(n))
+    )
     made.left = np.full(n, left)
     return made
 

@@ -227,10 +227,10 @@ def test_presets_have_their_own_schedule(monkeypatch):
 def test_a_small_memory_or_a_few_episodes_still_teach(monkeypatch):
     """A network that was never updated would be random weights, sold as a policy."""
     updates = counted_updates(monkeypatch)
-    for options in ({"n_episodes": 640, "buffer_size": 100}, {"n_episodes": 20}):
+    for n_episodes, buffer_size in ((640, 100), (20, 10_000)):
         updates.clear()
-        DQN(hidden=8, **options).fit(problem())
-        assert updates, options
+        DQN(hidden=8, n_episodes=n_episodes, buffer_size=buffer_size).fit(problem())
+        assert updates, n_episodes
 
 
 def test_same_seed_same_scores_whatever_others_draw():

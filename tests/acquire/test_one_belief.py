@@ -1,6 +1,7 @@
 """Each state is believed once, whoever asks: completed once, by model and members together, and in blocks."""
 
 import json
+from typing import Any
 
 import joblib
 import numpy as np
@@ -66,7 +67,7 @@ def states_met(run, X):
 
 def test_an_acquisition_completes_each_state_once(completed):
     X, _ = data()
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "members and a risk weight": {},
         "no risk weight": {"risk_weight": 0.0},
         "no members": {"epistemic": None},
@@ -183,7 +184,9 @@ def test_asking_writes_nothing_to_the_policy(fitted):
 def test_a_policy_with_a_risk_weight_of_its_own_is_evaluated_as_it_buys():
     """With members, although the selector itself has no use for them."""
     X, _ = data()
-    owner = selector(DecisionTreeClassifier(max_depth=4, random_state=0), risk_weight=0.0, policy=Greedy(risk_weight=8.0))
+    owner = selector(
+        DecisionTreeClassifier(max_depth=4, random_state=0), risk_weight=0.0, policy=Greedy(risk_weight=8.0)
+    )
     for policy in (None, Greedy(risk_weight=0.0)):
         buyer = owner if policy is None else owner.with_policy(policy)
         end = buyer.final_states(X, [2])[0]

@@ -80,7 +80,8 @@ def test_a_session_stops_where_its_row_of_a_batch_does(fitted):
 
 
 def test_thresholds_that_are_no_probabilities():
-    for threshold in (0, -0.1, 1.1, np.nan, "high"):
+    thresholds: list[Any] = [0, -0.1, 1.1, np.nan, "high"]
+    for threshold in thresholds:
         with pytest.raises(InvalidInput, match=r"threshold must be a probability in \(0, 1\]"):
             Confidence(threshold)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from askwise.locking import Lock
 from askwise.predict.final_layer import dense, prepared, split_pipeline
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
+from askwise.predict.rules.crisp import recoded
 from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
@@ -42,10 +43,21 @@ class ModelInputs:
         Whether the classifier's rules speak of encoded rows, so that nothing is to be transformed.
     rounded
         Whether the classifier compares in single precision, as scikit-learn's trees do.
+    named
+        Categories that rules name and training lacks, by column (`rules.crisp.named_categories`).
     """
 
-    def __init__(self, model: FrozenModel, rows: EncodedRows, *, encoded: bool, rounded: bool) -> None:
+    def __init__(
+        self,
+        model: FrozenModel,
+        rows: EncodedRows,
+        *,
+        encoded: bool,
+        rounded: bool,
+        named: Mapping[int, list[Any]] | None = None,
+    ) -> None:
         values = rows.values
+        self._named = {} if named is None else named
         self._model = model
         self._rounded = rounded
         self._steps = split_pipeline(model.estimator)[0]
@@ -64,7 +76,7 @@ class ModelInputs:
     def __call__(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and observed inputs, (n, P) each; inputs that are not observed are NaN."""
         if self._plain:
-            return self._rounding(rows.values), rows.observed
+            return self._rounding(recoded(rows, self._columns, self._named)), rows.observed
         seen = ~(~rows.observed @ self.depends)
         return np.where(seen, self._transformed(self.completed(rows)), np.nan), seen
 
@@ -95,7 +107,7 @@ class ModelInputs:
         cells, inputs = self._table_of(int(behind[0]), k)
         if column.is_category:  # a rule list may name categories that no row has
             holding = np.array(condition.bounds) if self._plain else cells[condition.membership(inputs) > 0]
-            return _categories(column, holding, cells)
+            return _categories(column, holding, cells, self._named.get(int(behind[0]), []))
         back = _brought_back(condition, cells, inputs)
         return _said(self._names[k], condition, None) if back is None else _said(column.name, back, column)
 
@@ -265,11 +277,11 @@ def _number(value: float) -> str:
     return f"{value:.{max(4, digits)}g}"
 
 
-def _categories(column: Column, holding: np.ndarray, every: np.ndarray) -> str:
+def _categories(column: Column, holding: np.ndarray, every: np.ndarray, named: list[Any]) -> str:
     """The categories that satisfy a condition, or those that do not where they are fewer."""
     others = np.setdiff1d(every, holding)
     positive = 0 < len(holding) <= len(others) or not len(others)
-    shown = [str(column.show(code)) for code in (holding if positive else others)]
+    shown = [str(column.show(code, named)) for code in (holding if positive else others)]
     if len(shown) > MOST_WORDS:
         shown = [*shown[:MOST_WORDS], f"{len(shown) - MOST_WORDS} others"]
     return f"{column.name} is {'' if positive else 'not '}{_or(shown)}"

@@ -16,7 +16,7 @@ from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
 from askwise.predict.rules.aggregation import AGGREGATIONS, best_rules
 from askwise.predict.rules.conditions import RuleSet
-from askwise.predict.rules.crisp import list_rules, tree_rules
+from askwise.predict.rules.crisp import list_rules, named_categories, tree_rules
 from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule, summary
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
@@ -75,11 +75,13 @@ class RulePredictor(SubsetPredictor):
         self._check_options()
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
+        a_list = steps is None and isinstance(classifier, RuleListClassifier)
         self._inputs = ModelInputs(
             self.model_,
             rows,
-            encoded=steps is None and isinstance(classifier, RuleListClassifier),
+            encoded=a_list,
             rounded=_is_tree(classifier) or _is_forest(classifier),
+            named=named_categories(classifier, self.schema_) if a_list else None,
         )
         inputs, _ = self._inputs(rows)
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
@@ -119,6 +121,10 @@ class RulePredictor(SubsetPredictor):
         """(n, D) columns of rules that are not contradicted yet: no other one can change the prediction."""
         wanted = self._open(*self._inputs(rows), self.threshold)
         return self._inputs.columns_behind(wanted) & ~rows.observed
+
+    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
+        """`explain_encoded` of a table."""
+        return self.explain_encoded(self._encode(X, mask), most)
 
     def explain_encoded(self, rows: EncodedRows, most: int = 5) -> list[Explanation]:
         """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
