@@ -3,7 +3,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -139,6 +139,7 @@ def test_ties_are_the_mean_over_all_orders():
     np.testing.assert_allclose(rejection_curve(correct, uncertainty)[1], np.mean(curves, axis=0))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes, st.randoms(use_true_random=False))
 def test_row_order_does_not_matter(rows, random):
     shuffled = random.sample(rows, len(rows))
@@ -147,6 +148,7 @@ def test_row_order_does_not_matter(rows, random):
         np.testing.assert_array_equal(score(*columns(rows)), score(*columns(shuffled)))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_only_the_order_of_the_uncertainties_matters(rows):
     correct, uncertainty = columns(rows)
@@ -155,6 +157,7 @@ def test_only_the_order_of_the_uncertainties_matters(rows):
         np.testing.assert_array_equal(score(correct, stretched), score(correct, uncertainty))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_full_coverage_is_plain_accuracy(rows):
     correct, uncertainty = columns(rows)
@@ -164,6 +167,7 @@ def test_full_coverage_is_plain_accuracy(rows):
     assert risk_at_coverage(correct, uncertainty, 1) == pytest.approx(1 - correct.mean())
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_aurc_lies_between_the_oracle_and_its_reverse(rows):
     correct, uncertainty = columns(rows)
@@ -203,6 +207,7 @@ def test_a_better_order_scores_better():
     assert (np.diff(areas) < 0).all()
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_failure_auroc_agrees_with_scikit_learn(rows):
     correct, uncertainty = columns(rows)

@@ -33,7 +33,7 @@ def random_order_accuracy(baseline, X, y, n_known, rng):
 
 
 def test_beats_a_random_order_at_every_budget(gaussian, fitted):
-    X, y = gaussian.sample(3000, random_state=1)
+    X, y = gaussian.sample(1500, random_state=1)
     run, rng = fitted.acquire(X), np.random.default_rng(0)
     for n_known in range(1, 5):
         accuracy = float((run.predict(n_known) == y).mean())

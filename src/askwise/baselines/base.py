@@ -1,4 +1,4 @@
-"""What every rival is: a predictor and a policy of its own, in the same loop, under the same prices."""
+"""What all baselines share: each trains its own predictor and policy for the same loop and the same prices."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Baseline(FeatureAcquirer):
-    """A method of others for the same task; subclasses write `_train`.
+    """A published method for the same task; subclasses implement `_train`.
 
-    Takes raw tables and scales for itself. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
-    of `DynamicFeatureSelector`. Rows hold NaN for what is not known.
+    Takes raw tables and does its own scaling. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
+    of `DynamicFeatureSelector`. NaN in a row means that the cell is not known.
 
     Parameters
     ----------
     costs, groups
-        Prices and groups of columns, as `DynamicFeatureSelector` has them.
+        Prices and groups of columns, as in `DynamicFeatureSelector`.
     random_state, progress
         Seed, and whether to show a progress bar.
     """
 
     sees_everything = False
-    """Whether the original reads the full row before it selects. In a session it ranks by what is known so far."""
+    """Whether the method reads the full row before it selects. In a session it ranks by what is known so far."""
 
     limits: ClassVar[Limits] = {}
-    """What the parameters may be, by name."""
+    """The allowed values of each parameter."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Baseline(FeatureAcquirer):
         self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on complete or incomplete rows (NaN = nobody has it) and their labels."""
+        """Train on rows, complete or not (NaN = unavailable), and their labels."""
         check_limits(self, self.limits)
         schema = Schema.read(X)
         X = self._table(X, reset=True)
@@ -79,8 +79,8 @@ class Baseline(FeatureAcquirer):
         return TrainedPredictor(answer, self.schema_, self.classes_)
 
 
-class FullRowRival(Baseline):
-    """A rival that reads the full row: its policy is a `FullRowPolicy`."""
+class FullRowBaseline(Baseline):
+    """A baseline that reads the full row: its policy is a `FullRowPolicy`."""
 
     sees_everything = True
 
@@ -91,7 +91,7 @@ class FullRowRival(Baseline):
 
 
 class TrainedPredictor(SubsetPredictor):
-    """What a rival has trained, as a predictor; there is no wrapped model, so `predict_full` is its own answer.
+    """The predictor that a baseline has trained; there is no wrapped model, so `predict_full` is its own answer.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ class TrainedPredictor(SubsetPredictor):
         self.takes_missing_ = np.ones(len(schema.columns), dtype=bool)
 
     def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> Self:
-        raise InvalidInput("The predictor of a rival is trained by the rival; fit that one.")
+        raise InvalidInput("The predictor of a baseline is trained together with it; call fit of the baseline.")
 
     def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return self.answer(values, mask)
 
 
 class _OnFullRows:
-    """The rival's answer on all that a row has."""
+    """The baseline's answer from all available cells of a row."""
 
     def __init__(self, answer: Answer, n_outputs: int) -> None:
         self.answer = answer
@@ -129,12 +129,12 @@ class _OnFullRows:
 
 
 class ScoredPolicy(Policy):
-    """`score(values, mask per feature) -> (n, M)`, the worth of each feature, per price.
+    """Ranks features by `score(values, mask per feature) -> (n, M)`, divided by the price.
 
     Parameters
     ----------
     score
-        Function of encoded rows (n, D), NaN where hidden, and the features had (n, M); higher is better.
+        Function of encoded rows (n, D), NaN where hidden, and the acquired features (n, M); higher is better.
     prices
         Resolved prices; a worth is divided by the price now where it is positive, multiplied where it is not.
     """
@@ -148,12 +148,12 @@ class ScoredPolicy(Policy):
 
 
 class FullRowPolicy(Policy):
-    """Ranks the features of a row by all that the row has.
+    """Ranks the features of a row by all of its available cells.
 
     Parameters
     ----------
     rank
-        Function of encoded rows (n, D), NaN where a cell is not there, -> worth of each feature (n, M).
+        Function of encoded rows (n, D), NaN where a cell is missing, -> worth of each feature (n, M).
     prices
         Resolved prices, as in `ScoredPolicy`.
     """
@@ -166,7 +166,7 @@ class FullRowPolicy(Policy):
         self._worth: np.ndarray | None = None
 
     def reading(self, truth: np.ndarray) -> FullRowPolicy:
-        """The same policy with the rows of one batch before its eyes."""
+        """The same policy for the full rows of one batch."""
         other = FullRowPolicy(self.rank, self.prices)
         other._worth = self.rank(truth)
         return other

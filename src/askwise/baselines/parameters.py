@@ -1,4 +1,4 @@
-"""What the parameters of a rival may be; anything else is refused before training begins."""
+"""Allowed values of the parameters of a baseline; anything else is refused before training begins."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ WIDTHS = Several(Whole(1))
 ADAM: Limits = {"learning_rate": POSITIVE, "batch_size": Whole(1)}
 
 
-def check_limits(rival: Any, limits: Limits) -> None:
-    """Refuse parameters of `rival` that are outside their limits."""
+def check_limits(baseline: Any, limits: Limits) -> None:
+    """Refuse parameters of `baseline` that are outside their limits."""
     for name, limit in limits.items():
-        value = getattr(rival, name)
+        value = getattr(baseline, name)
         if not limit.allows(value):
-            raise InvalidInput(f"{type(rival).__name__}: {name} must be {limit}; got {value!r}.")
+            raise InvalidInput(f"{type(baseline).__name__}: {name} must be {limit}; got {value!r}.")

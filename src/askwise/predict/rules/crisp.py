@@ -24,7 +24,7 @@ def tree_rules(tree: Any) -> RuleSet:
 
 
 def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
-    """A rule list as rules over encoded rows; without a schema over the numbers that come out of a Pipeline."""
+    """A rule list as rules over encoded rows or, without a schema, over the numeric output of a Pipeline."""
     rules = [
         Rule({j: _coded(None if schema is None else schema.columns[j], c) for j, c in conditions.items()}, value)
         for conditions, value in zip(model.conditions_, model.values_, strict=True)
@@ -33,7 +33,7 @@ def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
 
 
 def _leaves(tree: Any) -> Iterator[tuple[int, dict[int, Interval]]]:
-    """Each leaf from left to right with its path, however deep the tree."""
+    """Each leaf from left to right with its path, without recursion."""
     waiting: list[tuple[int, dict[int, Interval]]] = [(0, {})]
     while waiting:
         node, path = waiting.pop()
@@ -48,12 +48,12 @@ def _leaves(tree: Any) -> Iterator[tuple[int, dict[int, Interval]]]:
 
 
 def _shares(value: np.ndarray) -> np.ndarray:
-    """Class shares of a leaf; a tree that was trained with weights holds weighted ones."""
+    """Class shares of a leaf; weighted ones if the tree was trained with weights."""
     return np.asarray(value, dtype=float) / value.sum()
 
 
 def _codes(column: Column, values: frozenset[Any]) -> Iterator[float]:
-    """Codes of those values that a cell may hold; one that no row of `fit` has may turn up in a later batch."""
+    """Codes of the values that a cell may hold; a later batch may hold values that no row of `fit` has."""
     kinds = {type(known) for known in column.known}
     for value in values:
         if value in column.codes or type(value) in kinds:
@@ -69,6 +69,6 @@ def _coded(column: Column | None, condition: Any) -> Interval | OneOf:
         return Interval(*condition)
     other = [value for value in condition if not isinstance(value, Real)]
     if other:
-        where = "a column that a Pipeline made" if column is None else f"{column.name!r}"
+        where = "a column of a Pipeline's output" if column is None else f"{column.name!r}"
         raise InvalidInput(f"A rule gives the value {other[0]!r} for {where}, which must hold numbers to be reduced.")
     return OneOf(frozenset(float(value) for value in condition))
