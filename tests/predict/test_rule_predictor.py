@@ -550,6 +550,7 @@ def test_options_that_are_refused():
     for options, message in [
         ({"aggregation": "mean"}, r"aggregation must be one of \('support', 'best'\); got 'mean'"),
         ({"aggregation": ["best"]}, "aggregation must be one of"),
+        ({"precompute": "yes"}, "precompute must be True or False; got 'yes'"),
         ({"threshold": 1.0}, "threshold must be .*at least 0 and below 1; got 1.0"),
         ({"threshold": -0.1}, "threshold must be"),
         ({"threshold": np.nan}, "threshold must be"),

@@ -95,7 +95,7 @@ def test_it_is_an_ordinary_classifier():
 
 def test_rules_that_are_refused():
     for rules, message in [
-        ([({"weight": (1, 2)}, "ill")], "rule 0 speaks of 'weight'; the columns of X are .*'age'"),
+        ([({"weight": (1, 2)}, "ill")], "rule 0 refers to 'weight'; the columns of X are .*'age'"),
         (
             [({"age": 3}, "ill"), ({"age": (1, 2)}, "dead")],
             r"rule 1 has the outcome 'dead'; the classes of y are \['ill",

@@ -48,7 +48,7 @@ class CWCF(Baseline):
     3. Prices are divided by their mean, so that `cost_weight` means the same in any currency. A price that depends on
        earlier purchases (shared set-up costs) enters as the price at the time of purchase.
     4. Smaller and fewer updates (64 episodes at once, `batch_size` states per update instead of 50,000), with a target
-       network that is updated faster, and a fixed number of updates instead of 100,000 epochs with early stopping.
+       network updated faster, and a fixed number of updates instead of up to 100,000 epochs with early stopping.
        The averaged target network is used at inference.
     5. No external "high-precision classifier" as a further action: the paper's option for a classifier on all features.
 
