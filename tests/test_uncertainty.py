@@ -1,4 +1,5 @@
 import doctest
+from typing import Any
 
 import numpy as np
 import pytest
@@ -194,7 +195,9 @@ def test_summary_names_and_immutability():
 
 
 def test_what_is_not_a_number_is_refused_by_name():
-    for measure in (*OF_MEMBERS, entropy, confidence_gap):
-        for values in ("likely", [["a", "b"]], {"yes": 1.0}):
+    cases: list[Any] = [*OF_MEMBERS, entropy, confidence_gap]
+    for measure in cases:
+        wrong: list[Any] = ["likely", [["a", "b"]], {"yes": 1.0}]
+        for values in wrong:
             with pytest.raises(InvalidInput, match=r"(proba|members) must be an array of numbers; got"):
                 measure(values)

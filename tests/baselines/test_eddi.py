@@ -163,7 +163,8 @@ def test_the_bound_of_the_paper_can_be_had():
 
 
 def test_options_are_checked():
-    for option in [{"reconstruct": "some"}, {"noise": 0.0}, {"samples": 0}]:
+    cases: list[Any] = [{"reconstruct": "some"}, {"noise": 0.0}, {"samples": 0}]
+    for option in cases:
         X, y = mixed(20)
         with pytest.raises(InvalidInput, match=next(iter(option))):
             EDDI(**{**QUICK, **option}).fit(X, y)

@@ -105,14 +105,15 @@ def test_same_seed_same_numbers_and_clone(gaussian):
 
 
 def test_bad_parameters_are_refused_by_name(gaussian):
-    for option in [
+    cases: list[Any] = [
         {"holdout": 0.0},
         {"holdout": 0.9},
         {"dropout": 1.0},
         {"max_features": 0},
         {"batch_size": 0},
         {"epochs": -1},
-    ]:
+    ]
+    for option in cases:
         with pytest.raises(InvalidInput, match=f"GDFS: {next(iter(option))}"):
             GDFS(**option).fit(gaussian.X, gaussian.y)
 
