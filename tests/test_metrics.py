@@ -1,9 +1,10 @@
 import doctest
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -101,7 +102,7 @@ def test_calibration_does_not_depend_on_row_order_and_takes_rounding():
 
 
 def test_calibration_refuses_what_it_cannot_use():
-    for y, proba, message in [
+    cases: list[Any] = [
         ([0, 1], [[0.5, 0.5]], "same rows"),
         ([0, 1], [0.5, 0.5], "same rows"),
         ([], np.empty((0, 2)), "at least one"),
@@ -112,13 +113,15 @@ def test_calibration_refuses_what_it_cannot_use():
         ([-1], [[0.5, 0.5]], "integers from 0 to 1"),
         (["a"], [[0.5, 0.5]], "column indices"),
         ([0.5], [[0.5, 0.5]], "column indices"),
-    ]:
+    ]
+    for y, proba, message in cases:
         with pytest.raises(InvalidInput, match=message):
             expected_calibration_error(y, proba)
 
 
 def test_calibration_needs_a_bin():
-    for n_bins in (0, 2.5, "many", None, True):
+    cases: list[Any] = [0, 2.5, "many", None, True]
+    for n_bins in cases:
         with pytest.raises(InvalidInput, match="n_bins must be a whole number of at least 1"):
             expected_calibration_error([0], [[0.5, 0.5]], n_bins=n_bins)
 
@@ -139,6 +142,7 @@ def test_ties_are_the_mean_over_all_orders():
     np.testing.assert_allclose(rejection_curve(correct, uncertainty)[1], np.mean(curves, axis=0))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes, st.randoms(use_true_random=False))
 def test_row_order_does_not_matter(rows, random):
     shuffled = random.sample(rows, len(rows))
@@ -147,6 +151,7 @@ def test_row_order_does_not_matter(rows, random):
         np.testing.assert_array_equal(score(*columns(rows)), score(*columns(shuffled)))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_only_the_order_of_the_uncertainties_matters(rows):
     correct, uncertainty = columns(rows)
@@ -155,6 +160,7 @@ def test_only_the_order_of_the_uncertainties_matters(rows):
         np.testing.assert_array_equal(score(correct, stretched), score(correct, uncertainty))
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_full_coverage_is_plain_accuracy(rows):
     correct, uncertainty = columns(rows)
@@ -164,6 +170,7 @@ def test_full_coverage_is_plain_accuracy(rows):
     assert risk_at_coverage(correct, uncertainty, 1) == pytest.approx(1 - correct.mean())
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_aurc_lies_between_the_oracle_and_its_reverse(rows):
     correct, uncertainty = columns(rows)
@@ -203,6 +210,7 @@ def test_a_better_order_scores_better():
     assert (np.diff(areas) < 0).all()
 
 
+@settings(max_examples=40, deadline=None)
 @given(outcomes)
 def test_failure_auroc_agrees_with_scikit_learn(rows):
     correct, uncertainty = columns(rows)
@@ -238,7 +246,8 @@ def test_risk_at_coverage_rounds_the_rows_kept_up():
 
 
 def test_coverage_is_a_fraction():
-    for coverage in [0, -0.5, 1.01, 80, np.nan, "all", None, [0.5]]:
+    cases: list[Any] = [0, -0.5, 1.01, 80, np.nan, "all", None, [0.5]]
+    for coverage in cases:
         with pytest.raises(InvalidInput, match="coverage must be a fraction"):
             risk_at_coverage([True, False], [0.1, 0.2], coverage)
 
@@ -248,8 +257,9 @@ def test_right_and_wrong_as_numbers():
 
 
 def test_rejection_refuses_what_it_cannot_use():
-    for score in [rejection_curve, *SCORES]:
-        for correct, uncertainty, message in [
+    cases: list[Any] = [rejection_curve, *SCORES]
+    for score in cases:
+        wrong: list[Any] = [
             ([True, False], [0.1], "equally long"),
             ([[True, False]], [[0.1, 0.2]], "one-dimensional"),
             ([], [], "not empty"),
@@ -257,6 +267,7 @@ def test_rejection_refuses_what_it_cannot_use():
             (["yes", "no"], [0.1, 0.2], "correct must say"),
             ([True, False], [0.1, np.nan], "uncertainty is NaN in 1 of 2 rows"),
             ([True, False], ["low", "high"], "uncertainty must be an array of numbers"),
-        ]:
+        ]
+        for correct, uncertainty, message in wrong:
             with pytest.raises(InvalidInput, match=message):
                 score(correct, uncertainty)

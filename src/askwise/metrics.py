@@ -1,4 +1,4 @@
-"""Whether confidence and uncertainty can be relied on: calibration, and what rejecting uncertain rows buys.
+"""Quality of confidence and uncertainty: calibration, and accuracy when uncertain rows are rejected.
 
 Accuracies and risks are fractions between 0 and 1; the paper prints them as percentages.
 """
@@ -15,7 +15,7 @@ from askwise.uncertainty import ROUNDING, as_floats
 
 
 def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> float:
-    """Mean distance between the confidence in the predicted class and how often it is right.
+    """Mean distance between confidence in the predicted class and its accuracy.
 
     ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
     of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Of equal largest probabilities the
@@ -47,8 +47,8 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
 def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> np.ndarray:
     """(n_bins,) number of right predictions less the sum of their confidences, by bin of confidence.
 
-    The calibration error is the mean absolute value per row. Added up over several test sets before that, small ones
-    can be judged together: on 36 rows even a calibrated model shows an error of .07.
+    The calibration error is the sum of absolute values per row. Sums over several small test sets can be pooled before
+    that: on 36 rows even a calibrated model has an error of .07.
     """
     y_true, proba = _check_labeled(y_true, proba)
     if not isinstance(n_bins, int | np.integer) or isinstance(n_bins, bool) or n_bins < 1:
@@ -97,7 +97,7 @@ def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
 def aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the risk-coverage curve: the error rate averaged over coverages 1/n, ..., 1 (Appendix E).
 
-    An uncertainty that says nothing (equal for all rows) scores the plain error rate.
+    An uninformative uncertainty (equal for all rows) scores the plain error rate.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def excess_aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
 
 
 def failure_auroc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
-    """How well uncertainty tells wrong predictions from right ones (AUROC, Appendix E).
+    """How well uncertainty separates wrong predictions from right ones (AUROC, Appendix E).
 
     The probability that a wrong prediction is more uncertain than a right one, ties counting one half.
 

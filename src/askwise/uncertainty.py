@@ -1,4 +1,4 @@
-"""How far a prediction can be trusted: entropies and divergences of class distributions, in nats.
+"""Uncertainty of predictions: entropies and divergences of class distributions, in nats.
 
 Classes are on the last axis and ensemble members on the first. A NaN probability gives a NaN uncertainty.
 """
@@ -15,7 +15,7 @@ from scipy.special import entr, rel_entr
 from askwise.errors import InvalidInput
 
 ROUNDING = 1e-6
-"""A negative result closer to 0 than this is rounding: single-precision rows sum to 1 only so well."""
+"""Tolerance for rounding: rows in single precision sum to 1 only to this accuracy."""
 
 
 def entropy(proba: ArrayLike) -> np.ndarray:
@@ -71,7 +71,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
 def aleatoric(members: ArrayLike) -> np.ndarray:
     """Aleatoric uncertainty: the mean entropy of the members.
 
-    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would stay uncertain if the right model were known.
+    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would remain uncertain if the true model were known.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     proba
         (n, C), the primary prediction
     members
-        (k, n, C), or None if there are none: what only they can tell is then NaN, for it is unknown and not 0
+        (k, n, C), or None if there are none: what depends on them is then NaN, since it is unknown and not 0
 
     Examples
     --------
@@ -260,7 +260,7 @@ def _check_members(members: ArrayLike) -> np.ndarray:
 
 
 def _not_below_zero(values: np.ndarray) -> np.ndarray:
-    """Set to 0 what rounding made negative; what is further below comes from the input and stays visible."""
+    """Set to 0 what is negative by rounding; larger negative values come from the input and are kept."""
     return np.where(np.abs(values) < ROUNDING, np.maximum(values, 0.0) + 0.0, values)
 
 

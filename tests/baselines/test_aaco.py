@@ -131,12 +131,13 @@ def test_prices_of_sets_pay_set_up_costs_once():
 
 
 def test_parameters_that_are_refused():
-    for parameters, words in [
+    cases: list[Any] = [
         ({"n_neighbors": 0}, "n_neighbors must be"),
         ({"n_subsets": 1.5}, "n_subsets must be"),
         ({"acquisition_cost": -1.0}, "acquisition_cost must be"),
         ({"adaptation": "guess"}, "adaptation must be"),
-    ]:
+    ]
+    for parameters, words in cases:
         X, y = pair_data(30)
         with pytest.raises(InvalidInput, match=words):
             AACO(LogisticRegression(), **parameters).fit(X, y)

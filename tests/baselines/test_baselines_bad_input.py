@@ -29,7 +29,20 @@ from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
 from askwise.parameters import Flag, Number, Several, Whole
 
-EVERY = [AACO, CWCF, DIME, EDDI, GDFS, INVASE, VIP, FullInformation, Opportunistic, RandomOrder, StaticBest, StaticCMI]
+EVERY: list[Any] = [
+    AACO,
+    CWCF,
+    DIME,
+    EDDI,
+    GDFS,
+    INVASE,
+    VIP,
+    FullInformation,
+    Opportunistic,
+    RandomOrder,
+    StaticBest,
+    StaticCMI,
+]
 EVERY += [TabNet]
 BROKEN: list[Any] = [-1, "abc", float("nan"), (0,), [-2.5], {}]
 
@@ -55,7 +68,7 @@ def test_every_number_among_the_parameters_is_checked_before_training():
 
 
 def test_limits():
-    for limit, words, allowed, refused in [
+    cases: list[Any] = [
         (Whole(1), "a whole number of at least 1", [1, np.int64(5)], [0, 1.0, True, None, "1"]),
         (Whole(2, optional=True), "a whole number of at least 2 or None", [2, None], [1]),
         (Number(0), "a number >= 0", [0, 0.5, np.float32(3)], [-0.1, np.inf, np.nan, True, None, "1"]),
@@ -66,7 +79,8 @@ def test_limits():
         (Several(Whole(1), fewest=1), "of at least 1 entries", [(3,)], [()]),
         (Several(Number(0), count=2), "of 2 entries, each a number >= 0", [(0.1, 1)], [(0.1,), (0.1, 1, 1), 0.1]),
         (Flag(), "True or False", [True, np.False_], [1, "yes", None]),
-    ]:
+    ]
+    for limit, words, allowed, refused in cases:
         assert words in str(limit)
         assert all(limit.allows(value) for value in allowed)
         assert not any(limit.allows(value) for value in refused)

@@ -113,7 +113,14 @@ def test_missing_cells_are_never_bought_in_training_or_after():
 
 
 def test_bad_parameters_are_refused_by_name():
-    for wrong in [{"cost_weight": -1.0}, {"memory": 10}, {"hidden": 0}, {"n_episodes": 0}, {"updates_per_round": -1}]:
+    cases: list[Any] = [
+        {"cost_weight": -1.0},
+        {"memory": 10},
+        {"hidden": 0},
+        {"n_episodes": 0},
+        {"updates_per_round": -1},
+    ]
+    for wrong in cases:
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             fit(**wrong)
 

@@ -104,6 +104,7 @@ def test_same_seed_same_numbers(gaussian):
 
 
 def test_bad_parameters_are_refused_by_name(gaussian):
-    for option in [{"exploration": 1.5}, {"exploration_decay": -0.1}, {"patience": -1}]:
+    cases: list[Any] = [{"exploration": 1.5}, {"exploration_decay": -0.1}, {"patience": -1}]
+    for option in cases:
         with pytest.raises(InvalidInput, match=f"DIME: {next(iter(option))}"):
             DIME(**option).fit(gaussian.X, gaussian.y)

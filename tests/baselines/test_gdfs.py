@@ -33,7 +33,7 @@ def random_order_accuracy(baseline, X, y, n_known, rng):
 
 
 def test_beats_a_random_order_at_every_budget(gaussian, fitted):
-    X, y = gaussian.sample(3000, random_state=1)
+    X, y = gaussian.sample(1500, random_state=1)
     run, rng = fitted.acquire(X), np.random.default_rng(0)
     for n_known in range(1, 5):
         accuracy = float((run.predict(n_known) == y).mean())
@@ -105,14 +105,15 @@ def test_same_seed_same_numbers_and_clone(gaussian):
 
 
 def test_bad_parameters_are_refused_by_name(gaussian):
-    for option in [
+    cases: list[Any] = [
         {"holdout": 0.0},
         {"holdout": 0.9},
         {"dropout": 1.0},
         {"max_features": 0},
         {"batch_size": 0},
         {"epochs": -1},
-    ]:
+    ]
+    for option in cases:
         with pytest.raises(InvalidInput, match=f"GDFS: {next(iter(option))}"):
             GDFS(**option).fit(gaussian.X, gaussian.y)
 

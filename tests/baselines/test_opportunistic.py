@@ -98,6 +98,7 @@ def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out(
 
 
 def test_bad_parameters_are_refused_by_name(gaussian):
-    for wrong in [{"dropout": 1.0}, {"n_samples": 0}, {"memory": 10}, {"updates_per_step": -1}]:
+    cases: list[Any] = [{"dropout": 1.0}, {"n_samples": 0}, {"memory": 10}, {"updates_per_step": -1}]
+    for wrong in cases:
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             Opportunistic(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

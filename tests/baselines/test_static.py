@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise import Prices
 from askwise.baselines.best_subset import BestSubset, StaticBest
-from askwise.baselines.static import StaticCMI, conditional_information, discretised, greedy_order
+from askwise.baselines.static import StaticCMI, conditional_information, discretized, greedy_order
 from askwise.errors import InvalidInput
 from askwise.schema import Schema
 
@@ -63,7 +63,7 @@ def test_levels_of_numbers_and_groups():
     X, y = copies(100)
     X[0, 0] = np.nan
     schema = Schema.read(X).grouped({"pair": [2, 3]})
-    levels = discretised(X, y, schema, 4)
+    levels = discretized(X, y, schema, 4)
     assert levels.shape == (100, 4)
     assert levels[0, 0] == -1
     assert_allclose(np.bincount(levels[1:, 0]), 99 / 4, atol=1)

@@ -90,12 +90,13 @@ def test_missing_cells_and_free_features_are_taken_in_training():
 
 
 def test_bad_parameters_are_refused_by_name(gaussian):
-    for wrong in [
+    cases: list[Any] = [
         {"temperature": (1.0, 0.0)},
         {"dropout": 1.0},
         {"hidden": 0},
         {"batch_size": 0},
         {"random_epochs": -1},
-    ]:
+    ]
+    for wrong in cases:
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             VIP(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

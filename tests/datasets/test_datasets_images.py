@@ -11,6 +11,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_files_with_the_right_checksum_and_the_wrong_content_are_refused(home, m
 
 def test_every_layout_of_cifar10(home, monkeypatch):
     batches = cifar_batches()
-    stored = {
+    stored: dict[str, Any] = {
         "x_train": RNG.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8),
         "y_train": np.arange(4, dtype=np.uint8),
         "x_test": RNG.integers(0, 256, (2, 32, 32, 3), dtype=np.uint8),
@@ -226,12 +227,14 @@ def test_without_pillow_the_extra_is_named(home, monkeypatch):
 
 
 def test_wrong_parameters_are_refused():
-    for name in ("fashion", ["mnist"], None, 3):
+    cases: list[Any] = ["fashion", ["mnist"], None, 3]
+    for name in cases:
         with pytest.raises(InvalidInput, match="name must be one of cifar10, imagenette, mnist"):
             load_images(name)
     with pytest.raises(InvalidInput, match="size is an option of imagenette only"):
         load_images("mnist", size=28)
-    for size in (0, -3, 2.5, "large", True):
+    sizes: list[Any] = [0, -3, 2.5, "large", True]
+    for size in sizes:
         with pytest.raises(InvalidInput, match="size must be a whole number"):
             load_images("imagenette", size=size)
 
@@ -259,7 +262,7 @@ def test_the_real_cifar10():
     found = load_images("cifar10")
     assert found.images.shape[1:] == (3, 32, 32)
     assert len(set(np.bincount(found.y).tolist())) == len(set(np.bincount(found.test_y).tolist())) == 1
-    means = found.images.mean(axis=(0, 2, 3)) / 255
+    means = np.asarray(found.images).mean(axis=(0, 2, 3)) / 255
     assert_array_equal(np.abs(means - [0.4914, 0.4822, 0.4465]) < 0.01, True)  # the published means of the channels
 
 

@@ -33,7 +33,9 @@ def test_a_model_that_learned_nothing_is_one_leaf():
 
 
 def test_models_that_are_asked_by_themselves():
-    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(kind=pd.Categorical(np.where(X[:, 0] > 13, "strong", "light")))
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(
+        kind=pd.Categorical(np.where(X[:, 0] > 13, "strong", "light"))
+    )
     categorical = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype").fit(table, y)
     large = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=200, min_samples_leaf=1)
     many = np.random.default_rng(0).normal(size=(3000, 2))

@@ -194,12 +194,12 @@ def test_classifiers_without_probabilities_are_refused_by_name():
 def test_soft_trees_without_words_are_refused_with_a_way_out():
     X, y = iris(False)
     model = trained(ex_fuzzy.DeepFERL(), X, y)
-    with pytest.raises(InvalidInput, match=r'got DeepFERL\. Any model goes with adaptation="conditional"'):
+    with pytest.raises(InvalidInput, match=r'got DeepFERL\. Any model works with adaptation="conditional"'):
         RulePredictor(model).fit(X, y)
 
 
 def test_rules_on_columns_that_are_not_there_are_refused():
     X, y = iris()
     model = trained(MODELS["BaseFuzzyRulesClassifier"](), X.to_numpy(), y)
-    with pytest.raises(InvalidInput, match="The fuzzy rules speak of '0'; the columns of X are 'sepal length'"):
+    with pytest.raises(InvalidInput, match="The fuzzy rules refer to '0'; the columns of X are 'sepal length'"):
         RulePredictor(model).fit(X, y)

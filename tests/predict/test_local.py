@@ -191,11 +191,12 @@ def test_a_model_that_needs_all_its_columns_is_refused_by_name():
         predictor.predict_proba(table, masks("ab")[0])
 
 
-def test_threads_share_a_small_cache():
+def test_threads_share_a_small_cache(monkeypatch):
     X, y = data()
     subsets = masks("a", "b", "c", "ab", "ac", "bc")
     predictor = LocalPredictor(DecisionTreeClassifier(max_depth=2), max_models=2).fit(X, y)
-    predictor._trained = lambda columns: columns.tolist()  # quick, so that the threads meet in the cache
+    # Quick training, so that the threads meet in the cache.
+    monkeypatch.setattr(predictor, "_trained", lambda columns: columns.tolist())
 
     def ask(start):
         for k in range(start, start + 3000):

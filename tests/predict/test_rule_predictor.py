@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -548,9 +549,10 @@ def test_models_without_rules_are_refused_with_a_way_out():
 
 
 def test_options_that_are_refused():
-    for options, message in [
+    cases: list[Any] = [
         ({"aggregation": "mean"}, r"aggregation must be one of \('support', 'best'\); got 'mean'"),
         ({"aggregation": ["best"]}, "aggregation must be one of"),
+        ({"precompute": "yes"}, "precompute must be True or False; got 'yes'"),
         ({"threshold": 1.0}, "threshold must be .*at least 0 and below 1; got 1.0"),
         ({"threshold": -0.1}, "threshold must be"),
         ({"threshold": np.nan}, "threshold must be"),
@@ -559,7 +561,8 @@ def test_options_that_are_refused():
         ({"cache_bytes": np.nan}, "cache_bytes must be"),
         ({"cache_bytes": "64MB"}, "cache_bytes must be .*got '64MB'"),
         ({"precompute": True, "cache_bytes": 400}, "precompute=True would count .* sub-rules.*Raise cache_bytes"),
-    ]:
+    ]
+    for options, message in cases:
         X, y = data()
         with pytest.raises(InvalidInput, match=message):
             RulePredictor(clone(TREES["tree"]), **options).fit(X, y)

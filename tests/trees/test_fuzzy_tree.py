@@ -1,6 +1,7 @@
 """The fuzzy tree: its words, its memberships, its growth, and Appendix D's criterion with memberships."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -298,7 +299,7 @@ def test_blocks_of_cuts_change_nothing(monkeypatch):
 
 
 def test_parameters_are_refused_by_name():
-    for name, value in [
+    cases: list[Any] = [
         ("n_terms", 1),
         ("n_terms", "three"),
         ("max_depth", 0),
@@ -307,6 +308,7 @@ def test_parameters_are_refused_by_name():
         ("min_impurity_decrease", None),
         ("t_norm", "average"),
         ("n_subsets", -2),
-    ]:
+    ]
+    for name, value in cases:
         with pytest.raises(InvalidInput, match=f"{name} must be .*got {value!r}"):
             FuzzyTreeClassifier(**{name: value}).fit(np.eye(4), [0, 1, 0, 1])

@@ -1,5 +1,7 @@
 """Rules written by a person: the first one that holds answers."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,8 +96,8 @@ def test_it_is_an_ordinary_classifier():
 
 
 def test_rules_that_are_refused():
-    for rules, message in [
-        ([({"weight": (1, 2)}, "ill")], "rule 0 speaks of 'weight'; the columns of X are .*'age'"),
+    cases: list[Any] = [
+        ([({"weight": (1, 2)}, "ill")], "rule 0 refers to 'weight'; the columns of X are .*'age'"),
         (
             [({"age": 3}, "ill"), ({"age": (1, 2)}, "dead")],
             r"rule 1 has the outcome 'dead'; the classes of y are \['ill",
@@ -115,7 +117,8 @@ def test_rules_that_are_refused():
         ([{"age": 3}], r"rule 0 must be a pair \(dict of conditions, outcome\)"),
         (["ab"], "rule 0 must be a pair"),
         ([({"age": 3},)], "rule 0 must be a pair"),
-    ]:
+    ]
+    for rules, message in cases:
         X, y = patients()
         with pytest.raises(InvalidInput, match=message):
             RuleListClassifier(rules).fit(X, y)

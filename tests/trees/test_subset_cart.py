@@ -1,6 +1,7 @@
 """The crisp tree: plain CART without subsets, and Appendix D's criterion with them."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,7 +59,7 @@ def test_without_subsets_it_is_plain_cart():
 def test_minimum_decrease_as_in_scikit_learn():
     for decrease in [0.0, 0.003, 0.02]:
         X, y = cases(4)
-        options = {"min_samples_leaf": 10, "min_impurity_decrease": decrease}
+        options: dict[str, Any] = {"min_samples_leaf": 10, "min_impurity_decrease": decrease}
         ours = SubsetCartClassifier(n_subsets=0, min_samples_split=20, **options).fit(X, y)
         theirs = DecisionTreeClassifier(min_samples_split=20, random_state=0, **options).fit(X, y)
         assert ours.tree_.node_count == theirs.tree_.node_count
@@ -240,7 +241,7 @@ def test_names_of_columns_and_labels():
 
 
 def test_parameters_are_refused_by_name():
-    for name, value in [
+    cases: list[Any] = [
         ("n_subsets", -1),
         ("n_subsets", 2.5),
         ("min_samples_split", 1),
@@ -250,7 +251,8 @@ def test_parameters_are_refused_by_name():
         ("min_impurity_decrease", -0.1),
         ("min_impurity_decrease", float("nan")),
         ("random_state", "seed"),
-    ]:
+    ]
+    for name, value in cases:
         with pytest.raises(InvalidInput, match=f"{name} must be .*got {value!r}"):
             SubsetCartClassifier(**{name: value}).fit(np.eye(4), [0, 1, 0, 1])
 

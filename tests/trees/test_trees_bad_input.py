@@ -1,5 +1,7 @@
 """What our classifiers must refuse in words instead of taking it for something else."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,8 +16,14 @@ def patients():
 
 
 def test_a_row_without_a_label_is_named():
-    for missing in [None, np.nan, pd.NA]:
-        for model in [FuzzyTreeClassifier(), SubsetCartClassifier(), RuleListClassifier([({"age": (50, None)}, None)])]:
+    cases: list[Any] = [None, np.nan, pd.NA]
+    for missing in cases:
+        models: list[Any] = [
+            FuzzyTreeClassifier(),
+            SubsetCartClassifier(),
+            RuleListClassifier([({"age": (50, None)}, None)]),
+        ]
+        for model in models:
             X, y = patients()
             y[3] = missing
             with pytest.raises(InvalidInput, match=r"y contains NaN \(row 3\)"):
@@ -38,7 +46,7 @@ def test_a_rule_list_refuses_what_are_no_class_labels():
 
 
 def test_rules_that_mean_nothing_are_refused():
-    for rules, message in [
+    cases: list[Any] = [
         (None, "rules must be a list of pairs"),
         ({"age": 3}, "rules must be a list of pairs"),
         (iter([({"age": 3}, "ill")]), "rules must be a list of pairs"),
@@ -50,7 +58,8 @@ def test_rules_that_mean_nothing_are_refused():
         ([({"age": 3}, ["ill"])], "outcome of rule 0 must be a class"),
         ([({"day": (0, None)}, "ill")], "rule 0 gives an interval for 'day', which does not hold numbers"),
         ([({"code": (0, None)}, "ill")], "rule 0 gives an interval for 'code', which does not hold numbers"),
-    ]:
+    ]
+    for rules, message in cases:
         X, y = patients()
         X = X.assign(day=pd.Timestamp("2020-01-01"), code=["1", "2", "3", "4", "5", "6"])
         with pytest.raises(InvalidInput, match=message):

@@ -1,4 +1,4 @@
-"""AACO: which subset to have in the end, by what it did for similar training rows (Valancius et al. 2024)."""
+"""AACO: the subset to acquire, by the losses of similar training rows (Valancius et al. 2024)."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class AACO(Baseline):
               + \alpha \sum_{i \in v} c_i
 
     over random sets v, where :math:`N_k(x_o)` are the k training rows most like the case in what is known. The next
-    feature is the one of v* that lowers the same mean loss most by itself.
+    feature is the one in v* that alone lowers the same mean loss most.
 
     Parameters
     ----------
     estimator
-        The classifier f: a fitted one is used as it is, an unfitted one is cloned and fitted. None trains a network
+        The classifier f: used as it is if fitted, otherwise cloned and fitted. None trains a network
         under random masks (needs torch).
     adaptation
         How `estimator` predicts from what is known: ``"conditional"`` (averaged over completions from similar rows)
@@ -68,8 +68,8 @@ class AACO(Baseline):
 
     Notes
     -----
-    Deviations: 1. Acquisition goes on until the budget ends: to stop (v empty) is not among the choices. Where no
-    feature of v* can be had, that of the best other set follows. 2. While nothing is known all training rows are
+    Deviations: 1. Acquisition continues until the budget is spent: stopping (v empty) is not an option. Where no
+    feature of v* is available, the best other set follows. 2. While nothing is known all training rows are
     neighbors; the original fixes the first feature by hand. 3. The random sets are drawn once and joined with o, so
     that a case's choice does not depend on when it is asked; the single features are always among them. 4. Rows
     are compared by normal scores, categories by equality. 5. Prices count relative to their mean, so that
@@ -149,7 +149,7 @@ class AACO(Baseline):
 
 
 class Oracle(Policy):
-    """Features of the best set come first (scores above 1), each by its own mean loss; then those of the next best."""
+    """Features of the best set first (scores above 1), ordered by their own mean loss; then those of the next best."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What every rival is: a predictor and a policy of its own, in the same loop, under the same prices."""
+"""What all baselines share: each trains its own predictor and policy for the same loop and the same prices."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ Answer = Callable[[EncodedRows], np.ndarray]
 
 
 class Baseline(FeatureAcquirer):
-    """A method of others for the same task; subclasses write `_train`.
+    """A published method for the same task; subclasses implement `_train`.
 
-    Takes raw tables and scales for itself. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
-    of `DynamicFeatureSelector`. Rows hold NaN for what is not known.
+    Takes raw tables and does its own scaling. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
+    of `DynamicFeatureSelector`. NaN in a row means that the cell is not known.
 
     Parameters
     ----------
     costs, groups
-        Prices and groups of columns, as `DynamicFeatureSelector` has them.
+        Prices and groups of columns, as in `DynamicFeatureSelector`.
     random_state, progress
         Seed, and whether to show a progress bar.
     """
 
     sees_everything = False
-    """Whether the original reads the full row before it selects. In a session it ranks by what is known so far."""
+    """Whether the method reads the full row before it selects. In a session it ranks by what is known so far."""
 
     limits: ClassVar[Limits] = {}
-    """What the parameters may be, by name."""
+    """The allowed values of each parameter."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Baseline(FeatureAcquirer):
         self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on complete or incomplete rows (NaN = nobody has it) and their labels."""
+        """Train on rows, complete or not (NaN = unavailable), and their labels."""
         check_limits(self, self.limits)
         self.schema_, rows = read_table(X, self.groups)
         X = self._table(X, reset=True)
@@ -81,8 +81,8 @@ class Baseline(FeatureAcquirer):
         return TrainedPredictor(answer, self.schema_, self.classes_)
 
 
-class FullRowRival(Baseline):
-    """A rival that reads the full row: its policy is a `FullRowPolicy`."""
+class FullRowBaseline(Baseline):
+    """A baseline that reads the full row: its policy is a `FullRowPolicy`."""
 
     sees_everything = True
 
@@ -93,7 +93,7 @@ class FullRowRival(Baseline):
 
 
 class TrainedPredictor(SubsetPredictor):
-    """What a rival has trained, as a predictor; there is no wrapped model, so `predict_full` is its own answer.
+    """The predictor that a baseline has trained; there is no wrapped model, so `predict_full` is its own answer.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class TrainedPredictor(SubsetPredictor):
         self.takes_missing_ = np.ones(len(schema.columns), dtype=bool)
 
     def fit(self, X: Any, y: Any) -> Self:
-        raise InvalidInput("The predictor of a rival is trained by the rival; fit that one.")
+        raise InvalidInput("The predictor of a baseline is trained together with it; call fit of the baseline.")
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
         return self.answer(rows)
@@ -149,7 +149,7 @@ class ScoredPolicy(Policy):
 
 
 class FullRowPolicy(Policy):
-    """Ranks the features of a row by all that the row has.
+    """Ranks the features of a row by all of its available cells.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Classification with Costly Features: one Q-network that either buys a feature or names a class and stops."""
+"""Classification with Costly Features: one Q-network that either buys a feature or predicts a class and stops."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ class CWCF(Baseline):
     r"""Classification with Costly Features by deep Q-learning (Janisch, Pevny and Lisy, AAAI 2019).
 
     An episode buys features and ends with a classify action, one per class. Buying feature f costs
-    :math:`\lambda c(f)`, a wrong class costs 1, nothing is discounted, so that the return is
+    :math:`\lambda c(f)`, a wrong class costs 1, without discounting, so the return is
 
     .. math:: -E\bigl[\,1(\hat y \ne y) + \lambda \sum_{f \in S} c(f)\,\bigr]
 
-    A dueling Q-network is trained by double Q-learning with Retrace over whole episodes from a replay memory, against
-    a slowly following target network; the classify actions are trained first, on random masks.
+    A dueling Q-network is trained by double Q-learning with Retrace over whole episodes from a replay memory, with
+    a slowly updated target network; the classify actions are pretrained on random masks.
 
     Since the value of a classify action is the probability of being wrong, :math:`Q(x_S, y) = p(y \mid x_S) - 1`, the
-    network answers :math:`p(y \mid x_S) = 1 + Q(x_S, y)`, clipped at 0.001 and normalised.
+    network answers :math:`p(y \mid x_S) = 1 + Q(x_S, y)`, clipped at 0.001 and normalized.
 
     Deviations from the original, numbered:
 
-    1. The loop runs to a budget: the feature with the highest Q is bought whether or not a classify action is better.
-       Left to stop by itself, as in the original, it is ``rival.acquire(X, stop=rival.stopping_)``. One weight serves
-       all budgets; the default was chosen on validation rows (a low one hardly cares in which order it buys).
-    2. The reward of every classify action is known once the label is, so all of them are trained in every visited
-       state, and none needs to be taken: training episodes go on until nothing is left to buy, which also
-       teaches the states past the point where the agent would stop.
-    3. Prices are divided by their mean, so that `cost_weight` means the same in any currency. A price that falls with
-       what is had (shared set-up costs) enters as the price at the time of purchase.
+    1. Acquisition runs to a budget: the feature with the highest Q is bought whether or not a classify action is
+       better. ``acquire(X, stop=stopping_)`` stops by itself, as the original does. One weight serves all budgets; the
+       default was chosen on validation rows (with a low one the order of purchase hardly matters).
+    2. The label gives the reward of every classify action, so all of them are trained in every visited state, and none
+       needs to be taken: training episodes continue until nothing is left to buy, which also covers the states beyond
+       the point where the agent would stop.
+    3. Prices are divided by their mean, so that `cost_weight` means the same in any currency. A price that depends on
+       earlier purchases (shared set-up costs) enters as the price at the time of purchase.
     4. Smaller and fewer updates (64 episodes at once, `batch_size` states per update instead of 50,000), with a target
-       network that follows faster in return, and a fixed number of updates instead of up to 100,000 epochs with early
-       stopping. The averaged target network is the one that is served.
+       network updated faster, and a fixed number of updates instead of up to 100,000 epochs with early stopping.
+       The averaged target network is used at inference.
     5. No external "high-precision classifier" as a further action: the paper's option for a classifier on all features.
 
     Parameters
@@ -61,7 +61,7 @@ class CWCF(Baseline):
     pretrain_updates, n_episodes, updates_per_round
         Updates on the classify actions alone, training episodes in all, and updates after every `episodes_at_once`.
     episodes_at_once, batch_size, memory
-        Episodes played side by side, states per update, and episodes remembered.
+        Episodes played in parallel, states per update, and size of the replay memory in episodes.
     learning_rate, weight_decay, target_rate
         Of Adam, and the share of the online network that enters the target network after each update.
     exploration
@@ -147,7 +147,7 @@ QValues = Callable[[EncodedRows], tuple[np.ndarray, np.ndarray]]
 
 
 class _HighestQ(Policy):
-    """Prices are part of Q already."""
+    """Buys the feature of highest Q, which includes the price."""
 
     def __init__(self, q: QValues) -> None:
         self.q = q
@@ -157,7 +157,7 @@ class _HighestQ(Policy):
 
 
 class ClassifyNow(Stopping):
-    """Stop where naming a class is worth at least as much as buying any feature that can be had."""
+    """Stop where a classify action has at least the Q of every feature that can be bought."""
 
     def __init__(self, q: QValues) -> None:
         self.q = q

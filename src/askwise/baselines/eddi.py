@@ -1,4 +1,4 @@
-"""EDDI: buy the feature that tells most about the label, by a generative model of partly observed rows."""
+"""EDDI: buy the feature most informative about the label under a generative model of partly observed rows."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class EDDI(Baseline):
 
     per price, and :math:`p(y \mid x_S)` is the mean of :math:`p(y \mid z)` over draws of z.
 
-    Deviations: 1. Numbers are standardised and decoded without bounds (theirs: squeezed into [0, 1]); a category is
+    Deviations: 1. Numbers are standardized and decoded without bounds (theirs: squeezed into [0, 1]); a category is
     a softmax over its levels and enters the set as the level that was seen; so is the label. 2. The bound counts
     all cells that a training row has, not only those left in the set (`reconstruct="observed"` is theirs): it is a
     bound on the likelihood of the row for every encoder, and it teaches the encoder what the hidden cells are.
     3. Sizes of the random subsets are uniform (theirs: each cell is dropped by a rate of its own). 4. The sampled
-    x_i carry the noise of the decoder (their program takes its means). 5. The draws are made once in `fit` and used
+    x_i include the decoder's noise (their program uses its means). 5. The draws are made once in `fit` and used
     for all rows, so a row's answer depends on no other row. 6. Prices divide the reward. 7. The likelihood
-    of the label has a weight. In the original, where a label is a number in [0, 1] with a standard deviation of 0.14,
+    of the label is weighted. In the original, where a label is a number in [0, 1] with a standard deviation of 0.14,
     a wrong one costs 25 nats; an unweighted softmax lets the encoder leave the label out. 8. Divergences are those of
     the paper (their program divides squares by a standard deviation where the formula has a variance). 9. Smaller
     encoder and fewer steps than their program (500 and 200 units, 30,000 steps).
@@ -124,7 +124,7 @@ class InformationReward:
     vae
         The trained autoencoder.
     samples, rng
-        How many draws, and where they come from.
+        Number of draws, and their generator.
     """
 
     def __init__(self, vae: PartialVAE, samples: int, rng: np.random.Generator) -> None:
@@ -141,7 +141,7 @@ class InformationReward:
         return _in_chunks(self._predict, rows, CODES_AT_ONCE // len(self.of_z))
 
     def __call__(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
-        """R(i, x_S) for rows (n, D) and the features had (n, M), (n, M)."""
+        """R(i, x_S) for rows (n, D) and the features known (n, M), (n, M)."""
         return _in_chunks(self._rewards, rows, CODES_AT_ONCE // (len(self.of_z) * mask.shape[1]))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
@@ -160,7 +160,7 @@ class InformationReward:
         return np.asarray((about_all - about_the_rest).mean(axis=1))
 
     def _completions(self, code: np.ndarray) -> np.ndarray:
-        """What the decoder says of the cells at each draw of z, (n, K) -> (n, m, P)."""
+        """Decoder outputs for the cells at each draw of z, (n, K) -> (n, m, P)."""
         mean, log_variance = self.vae.posterior(code[:, None])
         return self.vae.decode(mean + np.exp(log_variance / 2) * self.of_z)
 

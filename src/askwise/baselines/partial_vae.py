@@ -1,6 +1,6 @@
 """A variational autoencoder of partly observed rows: the set of observed cells in, all cells and the label out.
 
-Trained with torch, served from numpy arrays.
+Trained with torch, evaluated with numpy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Cells:
         return cells, np.where(self.is_number, seen, cells == 1)
 
     def draw(self, outputs: np.ndarray, noise: float, of_numbers: np.ndarray, of_levels: np.ndarray) -> np.ndarray:
-        """Cells (..., P) from what the decoder says of them, by given normal and Gumbel draws."""
+        """Cells (..., P) sampled from the decoder's outputs by given normal and Gumbel draws."""
         cells = np.where(self.is_number, outputs + noise * of_numbers, 0.0)
         disturbed = np.where(self.is_level, (outputs + of_levels)[..., self.block], -np.inf)
         chosen = np.take_along_axis(
@@ -80,7 +80,7 @@ class PartialVAE:
     encoder, decoder
         Layers from the code (K,) to mean and log variance of z, (2 L,), and from z to the cells (P,).
     cells, noise
-        What the cells are, and the standard deviation of a (scaled) number.
+        The layout of the cells, and the standard deviation of a (scaled) number.
     """
 
     slope: np.ndarray
@@ -91,7 +91,7 @@ class PartialVAE:
     noise: float
 
     def elements(self, cells: np.ndarray) -> np.ndarray:
-        """What each cell adds to the code of a set, (..., P) -> (..., P, K)."""
+        """Contribution of each cell to the code of a set, (..., P) -> (..., P, K)."""
         out = cells[..., None] * self.slope
         out += self.offset
         return np.maximum(out, 0.0, out=out)
@@ -108,7 +108,7 @@ class PartialVAE:
         return both[..., :half], np.clip(both[..., half:], -LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
 
     def decode(self, z: np.ndarray) -> np.ndarray:
-        """What the decoder says of the cells, (..., L) -> (..., P): means of numbers, logits of levels."""
+        """Decoder outputs, (..., L) -> (..., P): means of numbers, logits of levels."""
         return self.decoder(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], -1)
 
     @property
@@ -132,7 +132,7 @@ def gaussian_divergence(p: tuple[np.ndarray, np.ndarray], q: tuple[np.ndarray, n
 def train_partial_vae(
     cells: Cells, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator, options: Any
 ) -> PartialVAE:
-    """Maximize the evidence bound on random subsets of the cells that each row has, the label among them."""
+    """Maximize the evidence bound on random subsets of each row's cells, the label included."""
     import torch
 
     everything, in_row = (torch.as_tensor(part, dtype=torch.float32) for part in cells(rows, y))

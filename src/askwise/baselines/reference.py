@@ -1,4 +1,4 @@
-"""Lines to measure rivals against: a random order, everything at once, and the exact greedy policy on made data."""
+"""Reference points: a random order, full information, and the exact greedy policy on synthetic data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.trajectory import Trajectory
 from askwise.baselines.aaco import AACO
-from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
+from askwise.baselines.base import Baseline, FullRowBaseline, FullRowPolicy, ScoredPolicy
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
@@ -26,12 +26,12 @@ from askwise.uncertainty import Uncertainty
 
 
 class RandomOrder(AACO):
-    """Features in a random order for each case, with the predictor of `AACO`: the lower line.
+    """Features in a random order for each case, with the predictor of `AACO`: a lower bound.
 
     Parameters
     ----------
     estimator, adaptation, width, epochs, learning_rate, batch_size, weight_decay
-        The predictor, as in `AACO`; what chooses there is not used.
+        The predictor, as in `AACO`; its acquisition policy is not used.
     costs, groups, random_state, progress
         As in `Baseline`.
     """
@@ -41,18 +41,18 @@ class RandomOrder(AACO):
         return predictor, Random(seed_from(rng))
 
 
-class FullInformation(FullRowRival):
-    """A classifier that sees the whole row under every budget: the upper line.
+class FullInformation(FullRowBaseline):
+    """A classifier that sees the full row under every budget: an upper bound.
 
-    `acquire` and `evaluate` buy features by price, as far as the money goes, but predict from everything from the
-    start. `predict_proba` answers from what it is given, by a classifier trained on those columns alone.
+    `acquire` and `evaluate` buy the cheapest features that the budget allows, but predict from the full row from the
+    start. `predict_proba` uses only the given cells, by a classifier trained on those columns alone.
 
     Parameters
     ----------
     classifier
-        An unfitted classifier, which sees numbers only (see `StaticCMI`); None takes a strong one.
+        An unfitted classifier on numeric input (see `StaticCMI`); None uses a strong default.
     max_models
-        How many subsets keep their fitted classifier.
+        Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
     """
@@ -85,7 +85,7 @@ class FullInformation(FullRowRival):
     def acquire(
         self, X: Any, budget: Any = None, stop: Stopping | None = None, available: Any = None, known: Any = None
     ) -> Trajectory:
-        """As that of `DynamicFeatureSelector`, with the prediction from everything at every step."""
+        """As that of `DynamicFeatureSelector`, with the prediction from the full row at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))
 
     def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
@@ -104,14 +104,14 @@ class FullInformation(FullRowRival):
 
 
 class ExactOracle(Baseline):
-    r"""The exact p(y | x_S) of a made data set, and the feature of the largest exact :math:`I(y; x_i \mid x_S)` next.
+    r"""The exact p(y | x_S) of synthetic data, and the feature of largest exact :math:`I(y; x_i \mid x_S)` next.
 
     Parameters
     ----------
     data
-        What `askwise.datasets.make_gaussian` or `make_switch` made; the rows given to `fit` must be its own kind.
+        The result of `make_gaussian` or `make_switch`; the rows given to `fit` must come from the same distribution.
     costs, groups, random_state, progress
-        As in `Baseline`; each column must be a feature of its own.
+        As in `Baseline`; each column must be its own feature.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class RetraceLearner:
         self.memory = ReplayBuffer(options.memory)
 
     def train(self) -> Layers:
-        """Classify actions first, then everything."""
+        """Pretrain the classify actions, then train all actions."""
         o = self.options
         for _ in range(o.pretrain_updates):
             self._descend(self._pretraining_loss())
@@ -62,7 +62,7 @@ class RetraceLearner:
         return torch.nn.functional.mse_loss(classify, self.known[rows])
 
     def _play(self, exploration: float) -> None:
-        """Buy everything for some rows, mostly in the order of Q, and remember how."""
+        """Buy all features of some rows, mostly in the order of Q, and store the episodes."""
         import torch
 
         rows = torch.as_tensor(self.rng.integers(len(self.known), size=self.options.episodes_at_once))
@@ -81,13 +81,13 @@ class RetraceLearner:
                 steps.append((torch.where(acting, bought, -1), chance, paid))
                 mask = mask | (torch.nn.functional.one_hot(bought, mask.shape[1]).bool() & acting[:, None])
         if steps:
-            room = (0, mask.shape[1] - len(steps))  # episodes of M purchases, the rest of which buy nothing
+            room = (0, mask.shape[1] - len(steps))  # pad to M purchases with steps that buy nothing
             parts = [torch.stack(part, dim=1) for part in zip(*steps, strict=True)]
             padded = [torch.nn.functional.pad(p, room, value=v) for p, v in zip(parts, (-1, 1.0, 0.0), strict=True)]
             self.memory.add(rows, *padded)
 
     def _prices_now(self, mask: Any) -> Any:
-        """In units of the mean price, (n, M)."""
+        """Current prices in units of the mean price, (n, M)."""
         import torch
 
         return torch.as_tensor(self.options.prices_.now(mask.numpy()) / self.mean_price, dtype=torch.float32)
@@ -125,7 +125,7 @@ class RetraceLearner:
         return bought_error + classify_error[reached].mean()
 
     def _masks(self, rows: Any, bought: Any) -> Any:
-        """Features had before each purchase and at the end, (B, T + 1, M)."""
+        """Features known before each purchase and at the end, (B, T + 1, M)."""
         import torch
 
         new = torch.nn.functional.one_hot(bought.clamp(min=0), self.data.n_features) * (bought >= 0)[..., None]

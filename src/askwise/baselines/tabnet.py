@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import FullRowPolicy, FullRowRival
+from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
 from askwise.parameters import ADAM, Flag, Limits, Number, Whole
@@ -23,7 +23,7 @@ from askwise.subsets import sample
 VIRTUAL_BATCH = 128
 
 
-class TabNet(FullRowRival):
+class TabNet(FullRowBaseline):
     r"""TabNet (Arik and Pfister, AAAI 2021, as `pytorch-tabnet` has it) with a budget.
 
     In each of its decision steps b, TabNet puts sparse attention :math:`M_b` on the features of a row and adds
@@ -33,12 +33,12 @@ class TabNet(FullRowRival):
 
     ranks the features, which are bought in that order per price until the budget is spent. The prediction is that
     of the same network on the features bought, with 0 for the others: the mean of a scaled number, no category.
-    The attention reads cells that nobody has paid for, so the method cannot be used at a desk.
+    The attention reads cells that have not been paid for, so the method cannot be used in practice.
 
     Deviations: 1. The original predicts from full rows and has no budget. 2. It is trained on random subsets
-    (`masked`), with the same zeros; without that its answers on a few features are poor, since a row of means is
-    like no row. 3. Categories are one-hot cells that share one attention, as do the columns of a group (the
-    original embeds categories). 4. No early stopping, which would take rows away from small tables.
+    (`masked`), with the same zeros; without that its predictions from few features are poor, since a row of means is
+    unlike any training row. 3. Categories are one-hot cells that share one attention, as do the columns of a group (the
+    original embeds categories). 4. No early stopping, which would take training rows from small tables.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class TabNet(FullRowRival):
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if len(rows) < 2:
-            raise InvalidInput(f"TabNet normalises over batches and needs 2 rows or more; got {len(rows)}.")
+            raise InvalidInput(f"TabNet normalizes over batches and needs 2 rows or more; got {len(rows)}.")
         self.coder_ = _FeatureCells(rows, self.schema_)
         with seeded(seed_from(rng)), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the library: its device, and that there is no early stopping
@@ -172,7 +172,7 @@ class _RandomHiding:
         self.rng = rng
 
     def _set_seed(self) -> None:
-        """The library would seed numpy's global generator here; the draws have one of their own."""
+        """The library would seed numpy's global generator here; this class has its own."""
 
     def __call__(self, cells: Any, labels: Any) -> tuple[Any, Any]:
         n_features = int(self.owner.max()) + 1
@@ -181,7 +181,7 @@ class _RandomHiding:
 
 
 def _batch_sizes(n: int, largest: int) -> tuple[int, int]:
-    """Rows per batch and per normalisation: whole multiples, since a rest of one row cannot be normalised."""
+    """Rows per batch and per normalization: multiples, since a remainder of one row cannot be normalized."""
     largest = max(2, min(largest, n))
     virtual = min(VIRTUAL_BATCH, largest)
     return largest // virtual * virtual, virtual
@@ -199,13 +199,13 @@ def _epoch_bar(epochs: int, progress: bool | str) -> Any:
             next(self.ticks)
 
         def on_train_end(self, logs: Any = None) -> None:
-            next(self.ticks, None)  # past the last one, so that the bar is taken away
+            next(self.ticks, None)  # past the last one, so that the bar is removed
 
     return Bar()
 
 
 def tabnet_classifier() -> Any:
-    """The classifier of `pytorch-tabnet`; where that is not installed, an error that names the extra."""
+    """The classifier of `pytorch-tabnet`; raises an error that names the extra if it is not installed."""
     try:
         from pytorch_tabnet.tab_model import TabNetClassifier
     except ImportError:

@@ -1,4 +1,4 @@
-"""A predictor pretrained under random masks and a network that chooses, trained jointly on what it chooses."""
+"""A predictor pretrained under random masks and a network that selects features, then trained jointly."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
 
 MOST_FEATURES = 10
-"""Purchases per training episode unless more are asked for."""
+"""Default number of purchases per training episode."""
 
 
 def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """Buy the best-scored feature of each row, again and again.
+    """Buy the feature of highest score for each row, `n_steps` times.
 
     Parameters
     ----------
     rows, free
-        Rows (n,), and the features (M,) bool that are known from the start where a row has them.
+        Rows (n,), and the features (M,) bool that are known from the start where available.
     scores
-        Function of what a network sees (n, P) and the features had (n, M) bool -> (n, M), higher is better.
+        Function of network inputs (n, P) and acquired features (n, M) bool -> (n, M), higher is better.
 
     Returns
     -------
     masks, bought
-        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = nothing was left.
+        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = none left.
     """
     import torch
 
@@ -50,10 +50,10 @@ def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callab
     return torch.stack(masks), torch.stack(bought)
 
 
-class TwoNetworkRival(Baseline):
-    """A predictor pretrained under random masks, and a second network that chooses; subclasses train the two jointly.
+class TwoNetworkBaseline(Baseline):
+    """A predictor pretrained under random masks, and a network that selects; subclasses train the two jointly.
 
-    Subclasses store the parameters that are declared here, and write `_train_jointly` and `_worth`.
+    Subclasses store the parameters declared here and implement `_train_jointly` and `_worth`.
     """
 
     hidden: Sequence[int]
@@ -76,11 +76,11 @@ class TwoNetworkRival(Baseline):
     }
 
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
-        """Train the pretrained `predictor` and the `chooser` on `rows`, and leave what is best on the `judged` ones."""
+        """Train the pretrained `predictor` and the `chooser` on `rows`; keep the weights that are best on `judged`."""
         raise NotImplementedError
 
     def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
-        """Worth of each feature, before its price: encoded rows (n, D) and the features had (n, M) -> (n, M)."""
+        """Worth of each feature, before its price: encoded rows (n, D) and the features known (n, M) -> (n, M)."""
         raise NotImplementedError
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:

@@ -24,7 +24,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> list[str]:
-    """The names that `load` knows, in alphabetical order."""
+    """The names that `load` accepts, in alphabetical order."""
     return sorted(_LOADERS)
 
 
@@ -48,7 +48,7 @@ def load(name: str, **options: Any) -> Dataset:
     InvalidInput
         For an unknown name or option.
     AskwiseError
-        Where a file can be neither found nor downloaded, or is not the expected one.
+        If a file can be neither found nor downloaded, or has the wrong checksum.
 
     Examples
     --------

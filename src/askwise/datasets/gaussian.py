@@ -1,4 +1,4 @@
-"""Gaussian classes: any subset of the features is Gaussian again, so p(y | x_S) has a closed form."""
+"""Gaussian classes: every subset of the features is Gaussian, so p(y | x_S) has a closed form."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class GaussianDataset(SyntheticDataset):
     covariances: np.ndarray
 
     def best_accuracy(self, budget: float | None = None) -> float:
-        """Accuracy of the best policy, where that is known: when everything can be bought, or nothing.
+        """Accuracy of the best policy where it is known: when all features are affordable, or none.
 
         With all features it is that of the Bayes rule: the mean of the largest p(y | x) over 200,000 draws of
         a fixed seed, within 0.001 of the truth. With no budget it is that of the most probable class. In
-        between, the best sequential policy has no closed form, and this refuses to answer.
+        between, the best sequential policy has no closed form, and an error is raised.
         """
         money = check_budget(budget, 1)[0]
         if money < 1 - AFFORDABLE_WITHIN:
@@ -53,7 +53,7 @@ class GaussianDataset(SyntheticDataset):
         if money < self.X.shape[1] - AFFORDABLE_WITHIN:
             raise InvalidInput(
                 f"best_accuracy: for Gaussian classes it is known for a budget of {self.X.shape[1]} or more "
-                f"(everything) and below 1 (nothing), not for {budget!r}. make_switch makes data where it is "
+                f"(all features) and below 1 (none), not for {budget!r}. For data of make_switch it is "
                 "known for every budget."
             )
         X, _ = self.sample(_DRAWS_FOR_ACCURACY, random_state=0)

@@ -21,7 +21,7 @@ UCI = "https://archive.ics.uci.edu/"
 """The UCI Machine Learning Repository, which distributes the tables."""
 
 TIMEOUT_SECONDS = 30.0
-"""How long the server may stay silent."""
+"""Longest wait for a response of the server."""
 
 _UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile)
 

@@ -1,4 +1,4 @@
-"""Data where the order of acquisition matters: one feature, worthless alone, says which others to ask for."""
+"""Data where the order of acquisition matters: a feature, useless alone, tells which others are relevant."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SWITCH = "switch"
 
 _DESCRIPTION = """Two equally likely classes and {settings} blocks of {size} features. Each block votes for a
 class, and each of its features reads that vote with Gaussian noise of standard deviation {noise:g}; the
-feature `switch` names the block whose vote is the label, and is independent of the label and of all the other
-features. {n_noise} `noise` features look like the others and mean nothing. The best policy asks for the
-switch, and then for features of the block that it names."""
+feature `switch` names the block whose vote is the label, and is independent of the label and of all other
+features. {n_noise} `noise` features look like the others and are irrelevant. The best policy acquires the
+switch, and then features of the block that it names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -133,13 +133,13 @@ def make_switch(
     categorical_switch: bool = False,
     random_state: Any = None,
 ) -> SwitchDataset:
-    """A switch that is worthless alone and says which block of features decides the label.
+    """A switch that is useless alone and tells which block of features decides the label.
 
     Every block has a vote, -1 or 1, drawn independently and evenly. Feature ``a_0`` of block ``a`` is that
     block's vote plus Gaussian noise, and so are ``a_1``, ``a_2`` with noise of their own. The label is 1 if
-    the block that `switch` names votes 1. So features say nothing about the switch, nor the switch about the
-    label, and each further feature of the right block makes the label surer. The switch is the last column,
-    so that a tie that goes to the first column does not flatter a policy.
+    the block that `switch` names votes 1. So the features are independent of the switch, and the switch
+    of the label, and each further feature of the right block makes the label more certain. The switch is the last
+    column, so that breaking ties by the first column does not favor a policy.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def make_switch(
     block_size
         Features per block.
     n_noise
-        Number of features that mean nothing.
+        Number of irrelevant features.
     noise
         Standard deviation of a feature around its block's vote.
     categorical_switch
@@ -221,7 +221,7 @@ def draw_switch(
 
 
 def _switch_codes(column: pd.Series, n_settings: int) -> np.ndarray:
-    """Number of the setting, NaN where missing; both ways of writing it are taken."""
+    """Number of the setting, NaN where missing; numbers and letters are accepted."""
     code_of: dict[Any, float] = {letter: float(i) for i, letter in enumerate(string.ascii_lowercase[:n_settings])}
     code_of.update({float(i): float(i) for i in range(n_settings)})
     codes = column.map(code_of).astype(float)

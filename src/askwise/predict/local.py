@@ -1,4 +1,4 @@
-"""One model per subset, trained on nothing else: the reference that a shared model is measured against."""
+"""One model per subset, trained on its columns alone: the reference for a shared model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LocalPredictor(SubsetPredictor):
         A scikit-learn style classifier; its class and parameters are cloned for each subset. A callable or a
         torch module cannot be trained again and is refused.
     max_models
-        How many fitted models are kept; the one longest unused is dropped first.
+        How many fitted models are kept; the least recently used is dropped first.
     """
 
     def __init__(self, estimator: Any, max_models: int = 1024) -> None:

@@ -1,4 +1,4 @@
-"""What the classifier at the end of a Pipeline sees of a partly observed row, and what that is in the user's words."""
+"""The inputs of the classifier at the end of a Pipeline for partly observed rows, and conditions on them in words."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ LARGEST_SINGLE = float(np.finfo(np.float32).max)
 class ModelInputs:
     """Encoded rows -> the columns that the classifier sees (n, P), and which of them are observed.
 
-    A column of a Pipeline's output is observed when all columns of the table are that it depends on, which is found
-    out by putting other values in each column of the training rows and looking at what changes.
+    An output column of a Pipeline is observed when all table columns that it depends on are. The dependencies are found
+    by changing the values in each column of the training rows and comparing the output.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ModelInputs:
     rows
         Encoded training rows.
     encoded
-        Whether the classifier's rules speak of encoded rows, so that nothing is to be transformed.
+        Whether the classifier's rules refer to encoded rows, so that nothing is transformed.
     rounded
         Whether the classifier compares in single precision, as scikit-learn's trees do.
     named
@@ -112,7 +112,7 @@ class ModelInputs:
         return _said(self._names[k], condition, None) if back is None else _said(column.name, back, column)
 
     def _table_of(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Values of column j of the table, sorted, and what the k-th input is for each."""
+        """Sorted values of column j of the table, and the k-th input for each."""
         if (j, k) not in self._tables:
             self._tables[j, k] = self._made_table(j, k)
         return self._tables[j, k]
@@ -127,7 +127,7 @@ class ModelInputs:
         return cells, self._transformed(EncodedRows(rows))[:, k]
 
     def _values_of(self, j: int) -> np.ndarray:
-        """Different cells of a column, sorted; all of a category's."""
+        """Distinct values of a column, sorted: a selection of numbers, or all categories."""
         cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
         if self._columns[j].is_category:
             return cells
@@ -143,7 +143,7 @@ class ModelInputs:
         changed = self._changes(beyond, complete[:ROWS_BEYOND], before[:ROWS_BEYOND], refusable=True)
         for (j, _), line in zip(beyond, changed, strict=True):
             depends[j] |= line
-        # A column that could not be varied may be behind any input that nothing else moves.
+        # A constant column may determine any input that no other column changes.
         constant = np.array([len(cells) == 1 for _, cells in seen])
         depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
         return depends
@@ -155,10 +155,10 @@ class ModelInputs:
         before: np.ndarray,
         refusable: bool = False,
     ) -> np.ndarray:
-        """Inputs that change when the cells of a column are replaced by others, in turn: (probes, P).
+        """Inputs that change when the cells of a column are replaced, for each probe (column, cells): (probes, P).
 
-        A probe is (column, cells). Many are put through the steps at once, which costs little more than one;
-        `refusable` ones that a step of the user's refuses change nothing, because such values cannot come in.
+        Many probes are transformed at once, which costs little more than one. A `refusable` probe that a step of the
+        user's refuses changes nothing, because such values cannot occur.
         """
         sizes = [max(len(complete), len(cells)) for _, cells in probes]
         if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
@@ -189,7 +189,7 @@ class ModelInputs:
         return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
 
     def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
-        """Values that the rows of `fit` do not have, though those that the model was trained on may have had them."""
+        """Values that no row of `fit` has, although rows that the model was trained on may have had them."""
         if self._columns[j].is_category:
             return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
         span = max(1.0, float(np.ptp(seen)))
@@ -219,7 +219,7 @@ class ModelInputs:
 
 
 def output_names(steps: Any) -> list[str]:
-    """Names of the columns that come out of the steps of a Pipeline; none where a step does not give them."""
+    """Names of the output columns of a Pipeline's steps; empty if a step does not provide them."""
     try:
         return [str(name) for name in steps.get_feature_names_out()]
     except Exception:  # a step of the user's own need not have names
@@ -227,7 +227,7 @@ def output_names(steps: Any) -> list[str]:
 
 
 def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Interval | None:
-    """A condition on a rising or falling function of a number as one on the number itself; None where it is neither."""
+    """A condition on a monotone function of a number as a condition on the number; None if not monotone."""
     if not isinstance(condition, Interval) or len(cells) < 2:
         return None
     step = np.diff(inputs)
@@ -242,7 +242,7 @@ def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Inte
 
 
 def _where(bound: float, cells: np.ndarray, inputs: np.ndarray) -> float:
-    """The cell whose input is `bound`, on a straight line through the two nearest ones; also beyond the last."""
+    """The cell whose input is `bound`, by linear interpolation or extrapolation."""
     if np.isinf(bound):
         return bound
     after = int(np.clip(np.searchsorted(inputs, bound), 1, len(inputs) - 1))
@@ -256,7 +256,7 @@ def _said(name: str, condition: Any, column: Column | None) -> str:
     if not isinstance(condition, Interval):
         return f"{name} is {condition.word}"
     low, high = condition.low, condition.high
-    # A tree may have a split that only parts missing cells from the others.
+    # A split of a tree may only separate missing cells from the others.
     if np.isposinf(low) or (np.isneginf(low) and np.isposinf(high)):
         return f"{name} is {'missing' if np.isposinf(low) else 'known'}"
     if column is not None and types.is_integer_dtype(column.dtype):
@@ -272,7 +272,7 @@ def _said(name: str, condition: Any, column: Column | None) -> str:
 
 
 def _number(value: float) -> str:
-    """Four digits, and all that stand before the point."""
+    """At least four significant digits, and all digits before the point."""
     digits = int(np.log10(max(abs(value), 1.0))) + 1 if np.isfinite(value) else 0
     return f"{value:.{max(4, digits)}g}"
 

@@ -1,4 +1,4 @@
-"""Ordinary scikit-learn classifiers of our own: a crisp tree, a fuzzy one, and rules written by a person."""
+"""Scikit-learn classifiers: a crisp tree, a fuzzy tree, and a list of hand-written rules."""
 
 from askwise.trees.cart_growth import CartTree
 from askwise.trees.fuzzy_growth import FuzzyRule

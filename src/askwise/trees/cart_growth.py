@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from askwise.trees.subset_cart import SubsetCartClassifier
 
 LEAF, NO_FEATURE, NO_THRESHOLD = -1, -2, -2.0  # as scikit-learn's trees mark a leaf
-BLOCK = 4_000_000  # cells of a table that is held at once
+BLOCK = 4_000_000  # largest number of table cells in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class _Cuts:
 
     column: np.ndarray  # (q,)
     threshold: np.ndarray  # (q,)
-    left: np.ndarray  # (q, C) class weights of the rows that really reach the node
+    left: np.ndarray  # (q, C) class weights of the rows that reach the node
     right: np.ndarray  # (q, C)
 
 
@@ -156,7 +156,7 @@ class CartGrowth:
         return _Cuts(columns[at], threshold, left[at, place], counts - left[at, place])
 
     def _expected_decrease(self, node: _Node, cuts: _Cuts, kept: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """(q,) mean decrease over the subsets, of which each case of kept conditions stands for a share."""
+        """(q,) mean decrease over the subsets, grouped by the conditions that they keep."""
         expected = np.zeros(len(cuts.column))
         bins = None if kept.all() else _Bins(self.table, cuts, node.codes)
         satisfied = np.array(list(node.satisfied.values()))  # (conditions, n)
@@ -169,7 +169,7 @@ class CartGrowth:
         return expected
 
     def _children(self, node: _Node, number: int, column: int, threshold: float) -> Iterator[tuple[int, _Node]]:
-        """The right child and then the left one, so that the left one is the next to be taken from the end."""
+        """The right child, then the left one, which is thus popped first."""
         table = self.table
         goes_left = table.X[:, column] <= threshold
         values = table.values[column]
@@ -186,7 +186,7 @@ class CartGrowth:
 
 
 class _Bins:
-    """Class weights on both sides of a node's cuts, for any rows: each value is looked up, none is sorted."""
+    """Class weights on both sides of a node's cuts for any rows, by lookup instead of sorting."""
 
     def __init__(self, table: TrainingTable, cuts: _Cuts, allowed: dict[int, tuple[int, int]]) -> None:
         self.table = table

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 
 T_NORMS = {"product": np.multiply, "minimum": np.minimum}
-BLOCK = 4_000_000  # cells of a table that is held at once
+BLOCK = 4_000_000  # largest number of table cells in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ class FuzzyGrowth:
     def _sides(self, node: _Node, cuts: _Cuts, used: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """(q, C) and (q, C) class weights left and right of each cut, under the node's conditions on `used` columns.
 
-        A condition on the cut's own column is its range, which the cut divides, and so is not among the others.
+        The condition on the cut's own column is the range that the cut divides, so it is not among the others.
         """
         left, right = np.empty((2, len(cuts.column), self.by_class.shape[1]))
         own = np.isin(cuts.column, used)
@@ -170,7 +170,7 @@ class FuzzyGrowth:
         return self.t_norm(rest, whole - high).T @ by_class, self.t_norm(rest, high - above).T @ by_class
 
     def _children(self, node: _Node, column: int, last_left: int) -> list[_Node]:
-        """The right child and then the left one, so that the left one is the next to be taken from the end."""
+        """The right child, then the left one, which is thus popped first."""
         first, last = node.ranges.get(column, (0, int(self.slopes.n_terms[column]) - 1))
         return [
             _Node(

@@ -1,4 +1,4 @@
-"""A fuzzy decision tree: its leaves are rules in words, and a case belongs to several of them to some degree."""
+"""A fuzzy decision tree: its leaves are rules in words, and a case belongs to several of them by degrees."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from askwise.trees.partitions import quantile_partition, trapezium_membership
 
 
 class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
-    r"""A decision tree over words such as "low" and "high" that shade into each other.
+    r"""A decision tree over overlapping terms such as "low" and "high".
 
     The values of each column are covered by trapezia whose memberships sum to 1 (`Partition`). A node holds a range
     of adjacent terms per column, a split cuts one range in two, and the split that decreases Gini impurity most is
     taken, where each row counts with its membership and a node is the sum of its two sides. A row's membership in a
     leaf is the t-norm of its memberships in the ranges, and the answer is
-    :math:`p(y | x) = \sum_r \mu_r(x) p_r(y) / \sum_r \mu_r(x)` over the leaves r. Equal splits: the first column,
-    then the lowest term.
+    :math:`p(y | x) = \sum_r \mu_r(x) p_r(y) / \sum_r \mu_r(x)` over the leaves r. Ties go to the first column,
+    then to the lowest term.
 
     Parameters
     ----------
     n_terms
-        Terms per column; a column of at most so many different values has a crisp term for each.
+        Terms per column; a column with no more distinct values than this has a crisp term for each.
     max_depth
-        Splits on a path; None for no limit.
+        Maximum number of splits on a path; None for no limit.
     min_weight_leaf
-        The sum of memberships that each leaf must have.
+        Smallest sum of memberships of a leaf.
     min_impurity_decrease
         A split must decrease impurity by at least this, times the node's share of the training weight.
     t_norm
         "product" (the memberships of all leaves then sum to 1) or "minimum".
     n_subsets
-        With K > 0 a split is worth its expected decrease over K random subsets of features that hold its own (App. D):
-        the node's conditions on other features are removed. 0 takes all of the node's conditions.
+        With K > 0 the criterion is the expected decrease over K random subsets that hold the split's feature (App. D):
+        the node's conditions on features outside the subset are removed. 0 keeps all of the node's conditions.
     random_state
         Seed or generator of the subsets.
 
@@ -84,7 +84,7 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FuzzyTreeClassifier:
-        """Grow the tree on X (n, D) and y (n,); a row of weight 2 is the same as the row twice."""
+        """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
         self._check_parameters()
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float64)
@@ -121,17 +121,17 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
         return memberships
 
     def get_depth(self) -> int:
-        """Splits on the longest path."""
+        """Number of splits on the longest path."""
         check_is_fitted(self)
         return self._depth
 
     def get_n_leaves(self) -> int:
-        """How many leaves, and so rules, there are."""
+        """Number of leaves, and so of rules."""
         check_is_fitted(self)
         return len(self.rules_)
 
     def export_text(self) -> str:
-        """The rules in words, one a line: conditions, the most probable class, its share, and the rule's weight."""
+        """The rules in words, one per line: conditions, the most probable class, its share, and the rule's weight."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", [f"x[{j}]" for j in range(self.n_features_in_)])
         return "\n".join(self._spelled(rule, names) for rule in self.rules_)

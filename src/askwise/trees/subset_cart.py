@@ -1,4 +1,4 @@
-"""A CART whose splits are good on average over what may be known when the tree is asked (Appendix D)."""
+"""A CART whose splits are good on average over the subsets of features that may be known (Appendix D)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from askwise.trees.growth import check_amount, check_count, training_arrays
 
 
 class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
-    r"""A crisp decision tree whose splits stay good when other features are not known.
+    r"""A crisp decision tree whose splits stay good when other features are unknown.
 
-    A split on feature j is worth its expected decrease of Gini impurity over subsets of features that hold j,
+    The criterion of a split on feature j is its expected decrease of Gini impurity over subsets that hold j,
     :math:`\mathbb{E}_{S \sim p(S | j \in S)} [\Delta I_G(X_S, \theta)]` (App. D), a mean over `n_subsets` draws of S:
-    size uniform on 1..M, then uniform among those that hold j. :math:`X_S` at a node is what condition removal
-    (App. C) makes of it: all training rows that satisfy the node's conditions on features of S. Thresholds lie
-    midway between values of the rows that really reach the node. Equal splits: the first column, then the
-    lowest threshold.
+    size uniform on 1..M, then uniform among those that hold j. :math:`X_S` at a node follows from condition removal
+    (App. C): all training rows that satisfy the node's conditions on features of S. Thresholds lie midway between
+    values of the rows that reach the node. Ties go to the first column, then to the lowest threshold.
 
     Parameters
     ----------
     n_subsets
-        How many subsets are drawn for each node; 0 is plain CART.
+        Subsets drawn for each node; 0 is plain CART.
     min_samples_split, min_samples_leaf
-        How many rows must really reach a node that is split, and each of its children. A row counts with its weight.
+        Smallest weight of the rows that reach a node to be split, and each of its children.
     max_depth
         None for no limit.
     min_impurity_decrease
@@ -70,7 +69,7 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubsetCartClassifier:
-        """Grow the tree on X (n, D) and y (n,); a row of weight 2 is the same as the row twice."""
+        """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
         check_count("n_subsets", self.n_subsets, 0)
         check_count("min_samples_split", self.min_samples_split, 2)
         check_count("min_samples_leaf", self.min_samples_leaf, 1)
@@ -97,11 +96,11 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
         return self.tree_.apply(validate_data(self, X, dtype=np.float32, reset=False))
 
     def get_depth(self) -> int:
-        """Splits on the longest path."""
+        """Number of splits on the longest path."""
         check_is_fitted(self)
         return self.tree_.max_depth
 
     def get_n_leaves(self) -> int:
-        """How many leaves there are."""
+        """Number of leaves."""
         check_is_fitted(self)
         return self.tree_.n_leaves

@@ -57,7 +57,7 @@ def recoded(rows: EncodedRows, columns: Sequence[Column], named: Mapping[int, li
 
 
 def _leaves(tree: Any) -> Iterator[tuple[int, dict[int, Interval]]]:
-    """Each leaf from left to right with its path, however deep the tree."""
+    """Each leaf from left to right with its path, without recursion."""
     waiting: list[tuple[int, dict[int, Interval]]] = [(0, {})]
     while waiting:
         node, path = waiting.pop()
@@ -72,7 +72,7 @@ def _leaves(tree: Any) -> Iterator[tuple[int, dict[int, Interval]]]:
 
 
 def _shares(value: np.ndarray) -> np.ndarray:
-    """Class shares of a leaf; a tree that was trained with weights holds weighted ones."""
+    """Class shares of a leaf; weighted ones if the tree was trained with weights."""
     return np.asarray(value, dtype=float) / value.sum()
 
 
@@ -86,6 +86,6 @@ def _coded(column: Column | None, condition: Any, named: list[Any]) -> Interval 
         return Interval(*condition)
     other = [value for value in condition if not isinstance(value, Real)]
     if other:
-        where = "a column that a Pipeline made" if column is None else f"{column.name!r}"
+        where = "a column of a Pipeline's output" if column is None else f"{column.name!r}"
         raise InvalidInput(f"A rule gives the value {other[0]!r} for {where}, which must hold numbers to be reduced.")
     return OneOf(frozenset(float(value) for value in condition))

@@ -1,4 +1,4 @@
-"""What the training rows say of a sub-rule: class counts, found again by signature instead of counted again."""
+"""Class counts of the training rows that satisfy a sub-rule, cached by signature."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORD = 64
 
 
 class SubRuleCache:
-    """Class counts of sub-rules, found by a 64-bit signature; the least recently used go first.
+    """Class counts of sub-rules by a 64-bit signature; the least recently used are dropped first.
 
     The signature of a sub-rule is the exclusive or of random words of its conditions, so that equal sub-rules of
     different rules share one entry. Among a million sub-rules the chance that any two collide is below 1e-7. Several
@@ -37,7 +37,7 @@ class SubRuleCache:
         return sum(part.nbytes for part in self._entries)
 
     def get(self, signatures: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """(E, C) counts of different `signatures` (E,); ``count(positions)`` works out those that are missing."""
+        """(E, C) counts of different `signatures` (E,); ``count(positions)`` computes the missing ones."""
         counts, found = self._look_up(signatures)
         missing = np.flatnonzero(~found)
         if len(missing):

@@ -1,4 +1,4 @@
-"""RulePredictor: trees, forests, rule lists and fuzzy models answer on a subset by structure (Appendix C)."""
+"""RulePredictor: trees, forests, rule lists and fuzzy models predict from subsets by their structure (Appendix C)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from askwise.trees.rule_list import RuleListClassifier
 
 
 class RulePredictor(SubsetPredictor):
-    r"""Rules with the conditions on unobserved columns removed and their confidences estimated again.
+    r"""Rules without their conditions on unobserved columns, with confidences estimated again.
 
     .. math:: \text{Confidence}(r^S \Rightarrow c) =
         \frac{\sum_i \mu_{r^S}(x^{(i)}_S) \, I(y^{(i)} = c)}{\sum_i \mu_{r^S}(x^{(i)}_S)}
 
-    over the training rows, where :math:`\mu` is 0 or 1 for crisp rules; a row with a missing cell counts only for
-    conditions on cells that it has. A rule without conditions left is pruned; where none is left, the class prior
-    answers. Equals the wrapped model on complete rows. Nothing is trained.
+    over the training rows, where :math:`\mu` is 0 or 1 for crisp rules; a missing cell satisfies
+    no condition. A rule without remaining conditions is pruned; if all are pruned, the prediction is the class prior.
+    Equals the wrapped model on complete rows. Nothing is trained.
 
     Parameters
     ----------
@@ -42,18 +42,18 @@ class RulePredictor(SubsetPredictor):
         DecisionTreeClassifier, ExtraTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, the classifiers of
         `askwise.trees`, a fuzzy model of ex-fuzzy, or a Pipeline that ends in one of them.
     aggregation
-        ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the one of the highest confidence.
+        ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the rule of highest confidence.
     threshold
-        Rules that fire to no more than this degree are not asked about further features (`candidates`); 0 is exact.
+        Rules of at most this firing degree are ignored by `candidates`; 0 is exact.
     precompute
-        Estimate the confidences of all sub-rules in `fit`; otherwise each when it is first needed.
+        Estimate the confidences of all sub-rules in `fit` instead of when they are first needed.
     cache_bytes
-        Memory for confidences; the least recently used are forgotten and estimated again.
+        Memory for cached confidences; the least recently used are dropped.
 
     Attributes
     ----------
     rule_sets_ : list of `RuleSet`, one per tree
-    cache_info_ : dict with entries, bytes and the most bytes allowed, at the moment
+    cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class RulePredictor(SubsetPredictor):
         return proba
 
     def _open(self, inputs: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:
-        """(n, P) inputs that are not observed and stand in a rule that fires to more than `threshold`."""
+        """(n, P) unobserved inputs in rules whose firing degree exceeds `threshold`."""
         wanted = np.zeros(seen.shape, dtype=bool)
         for reduced in self._reduced:
             alive = reduced.degrees(inputs, seen) > threshold
@@ -179,9 +179,9 @@ class RulePredictor(SubsetPredictor):
         return summary(firing, possible, most)
 
     def _weights(self, reduced: ReducedRules, degrees: np.ndarray, now: Reduced, speaking: np.ndarray) -> np.ndarray:
-        """The share of each rule that speaks in the answer of its tree."""
+        """The weight of each rule in the prediction of its tree."""
         support = now.counts[speaking].sum(axis=1)
-        if (now.whole | (degrees == 0)).all():  # nothing is left to estimate
+        if (now.whole | (degrees == 0)).all():  # the model's own prediction
             weights = degrees[speaking]
         elif self.aggregation == "best":
             best, said = best_rules(reduced, degrees[None], now, None)
@@ -192,7 +192,7 @@ class RulePredictor(SubsetPredictor):
         return weights / total if total > 0 else weights
 
     def _said(self, reduced: ReducedRules, number: int, under: Reduced, degree: float, tree: int) -> dict[str, Any]:
-        """What a rule says in its form `under` a mask, and on how many rows that rests."""
+        """The confidences of a rule `under` a mask, and the rows behind them."""
         counts, whole = under.counts[number], bool(under.whole[number])
         return {
             "proba": reduced.values[number] if whole else counts / counts.sum(),
@@ -224,7 +224,7 @@ class RulePredictor(SubsetPredictor):
             return [foreign]
         raise InvalidInput(
             'adaptation="rules" needs a decision tree, a random forest or extra trees, a rule list or a fuzzy model '
-            f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model goes with "
+            f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model works with "
             'adaptation="conditional".'
         )
 
