@@ -28,7 +28,10 @@ def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
     columns = None if schema is None else schema.columns
     named = {} if schema is None else named_categories(model, schema)
     rules = [
-        Rule({j: _coded(columns and columns[j], c, named.get(j, [])) for j, c in conditions.items()}, value)
+        Rule(
+            {j: _coded(None if columns is None else columns[j], c, named.get(j, [])) for j, c in conditions.items()},
+            value,
+        )
         for conditions, value in zip(model.conditions_, model.values_, strict=True)
     ]
     return RuleSet(rules, ordered=True, default=model.default_)
