@@ -26,8 +26,9 @@ def tree_rules(tree: Any) -> RuleSet:
 def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
     """A rule list as rules over encoded rows; without a schema over the numbers that come out of a Pipeline."""
     named = {} if schema is None else named_categories(model, schema)
+    columns = {} if schema is None else dict(enumerate(schema.columns))
     rules = [
-        Rule({j: _coded(schema and schema.columns[j], c, named.get(j, [])) for j, c in conditions.items()}, value)
+        Rule({j: _coded(columns.get(j), c, named.get(j, [])) for j, c in conditions.items()}, value)
         for conditions, value in zip(model.conditions_, model.values_, strict=True)
     ]
     return RuleSet(rules, ordered=True, default=model.default_)
