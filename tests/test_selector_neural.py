@@ -474,6 +474,7 @@ for selector in selectors:
     session.answer(session.suggest().feature, 0.3)
     report = session.report()
     found.append({
+        "gains": selector.gains(X).tolist(),
         "suggest": selector.suggest(X, budget=2).tolist(),
         "order": selector.acquire(X, budget=3).order.tolist(),
         "epistemic": selector.uncertainty(X).epistemic.tolist(),
@@ -493,15 +494,17 @@ def test_what_torch_trained_is_served_without_it(tmp_path):
         policy=DQN(n_episodes=4, hidden=8),
     ).fit(X, y)
     served = [choosing("network"), choosing("rl"), adapted]
-    (tmp_path / "in.pickle").write_bytes(pickle.dumps((served, X[:8])))
+    X = X[:8].where(np.random.default_rng(0).random((8, 4)) < 0.4)
+    (tmp_path / "in.pickle").write_bytes(pickle.dumps((served, X)))
     environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
     command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for owner, found in zip(served, json.loads(done.stdout), strict=True):
-        assert found["suggest"] == owner.suggest(X[:8], budget=2).tolist()
-        assert found["order"] == owner.acquire(X[:8], budget=3).order.tolist()
-        assert_allclose(found["epistemic"], owner.uncertainty(X[:8]).epistemic, rtol=0, atol=1e-12)
+        assert_allclose(found["gains"], owner.gains(X), rtol=0, atol=1e-12)
+        assert found["suggest"] == owner.suggest(X, budget=2).tolist()
+        assert found["order"] == owner.acquire(X, budget=3).order.tolist()
+        assert_allclose(found["epistemic"], owner.uncertainty(X).epistemic, rtol=0, atol=1e-12)
         assert found["next"] in COLUMNS
 
 

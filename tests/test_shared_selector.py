@@ -78,7 +78,7 @@ def at_once(ask):
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(N_THREADS)]
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
+    sys.setswitchinterval(1e-5)
     try:
         for thread in threads:
             thread.start()

@@ -1,11 +1,7 @@
 """The paper's value estimator: it learns what a feature will bring from what is known, and is served by numpy."""
 
 import functools
-import os
-import pickle
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -220,26 +216,6 @@ def test_a_penalty_keeps_the_weights_small():
     free, bound = (estimator(l1=l1, epochs=10).fit(held_out()) for l1 in (0.0, 30.0))
     size = [sum(np.abs(weight).mean() for weight in value.layers_.weights) for value in (free, bound)]
     assert size[1] < 0.7 * size[0]
-
-
-SERVE = """
-import pickle, sys
-import numpy as np
-with open(sys.argv[1], "rb") as file:
-    value, state = pickle.load(file)
-np.save(sys.argv[2], np.stack(value.reductions(state)))
-assert "torch" not in sys.modules, "torch was imported"
-"""
-
-
-def test_it_serves_without_torch(tmp_path):
-    state = half_known()
-    (tmp_path / "in.pickle").write_bytes(pickle.dumps((fitted(True), state)))
-    environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
-    command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle"), str(tmp_path / "out.npy")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert_allclose(np.load(tmp_path / "out.npy"), np.stack(fitted(True).reductions(state)), rtol=0, atol=1e-12)
 
 
 def test_without_torch_it_says_what_to_use(monkeypatch):
