@@ -28,14 +28,7 @@ def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
     named = {} if schema is None else named_categories(model, schema)
     columns = {} if schema is None else dict(enumerate(schema.columns))
     rules = [
-<<<<<<< HEAD
-        Rule(
-            {j: _coded(None if columns is None else columns[j], c, named.get(j, [])) for j, c in conditions.items()},
-            value,
-        )
-=======
         Rule({j: _coded(columns.get(j), c, named.get(j, [])) for j, c in conditions.items()}, value)
->>>>>>> tests2
         for conditions, value in zip(model.conditions_, model.values_, strict=True)
     ]
     return RuleSet(rules, ordered=True, default=model.default_)
