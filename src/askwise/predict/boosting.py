@@ -12,7 +12,8 @@ from scipy.special import expit, softmax
 from askwise.predict.final_layer import dense
 
 MOST_LEAVES = 64
-CELLS_AT_ONCE = 4_000_000
+FEW_ROWS = 500
+"""Up to so many rows the calls per tree cost more than the comparisons; beyond, scikit-learn's own walk is faster."""
 
 
 class BoostedTrees:
@@ -29,7 +30,7 @@ class BoostedTrees:
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
-        self.n_models, self.n_classes = len(models), len(models[0].classes_)
+        self.models, self.n_classes = models, len(models[0].classes_)
         # All trees of one class of one model stand together, so that their leaf values are summed as one run.
         trees = [[tree.nodes for tree in trees] for model in models for trees in zip(*model._predictors, strict=True)]
         parts = [_splits(nodes) for of_output in trees for nodes in of_output]
@@ -48,13 +49,14 @@ class BoostedTrees:
 
     def __call__(self, inputs: Any) -> np.ndarray:
         """(n, D) numbers, NaN where missing -> (n, k * C)."""
+        if inputs.shape[0] > FEW_ROWS:
+            return np.hstack([model.predict_proba(inputs) for model in self.models])
         cells = dense(inputs)
-        step = max(1, CELLS_AT_ONCE // len(self.feature))
-        raw = np.concatenate([self._raw(cells[start : start + step]) for start in range(0, len(cells), step)])
+        raw = self._raw(cells)
         if self.n_classes == 2:
             positive = expit(raw)
             return np.stack([1 - positive, positive], axis=2).reshape(len(cells), -1)
-        return np.asarray(softmax(raw.reshape(len(cells), self.n_models, -1), axis=2).reshape(len(cells), -1))
+        return np.asarray(softmax(raw.reshape(len(cells), len(self.models), -1), axis=2).reshape(len(cells), -1))
 
     def _raw(self, cells: np.ndarray) -> np.ndarray:
         """(n, models * trees of an iteration) sums of leaf values; nodes come first, as whole rows are fast to take."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import rel_entr
 
 from askwise.uncertainty import smoothed
 from askwise.value.outcomes import Outcomes
@@ -18,23 +17,27 @@ SMALLEST = 1e-12
 
 
 class Evidence(NamedTuple):
-    """What the completions of n cases say before any feature is asked for."""
+    """What the completions of n cases say before any feature is asked for.
 
-    before: np.ndarray  # (n, 1, C), or (n, 1, (1 + k) C) with members: p(y | x_S)
+    Classes (and those of the members behind them) come first in every array of this module: sums over so short an
+    axis are then sums of whole arrays, which numpy is fast at.
+    """
+
+    before: np.ndarray  # (C, n, 1), or ((1 + k) C, n, 1) with members: p(y | x_S)
     spread: np.ndarray  # (n,) mean squared answer, each class in units of its p(y | x_S)
     size: np.ndarray  # (n,) Kish's effective number of completions
     n_classes: int
 
     @classmethod
     def of(cls, weights: np.ndarray, proba: np.ndarray, n_classes: int) -> Evidence:
-        before = np.maximum(np.einsum("nk,nkc->nc", weights, proba), SMALLEST)[:, None]
-        squares = proba[..., :n_classes] ** 2 / before[..., :n_classes]
-        return cls(before, np.einsum("nk,nkc->n", weights, squares), 1 / (weights**2).sum(axis=1), n_classes)
+        before = np.maximum(np.einsum("nk,nkc->cn", weights, proba), SMALLEST)[..., None]
+        squares = np.einsum("nk,nkc->cn", weights, proba[..., :n_classes] ** 2) / before[:n_classes, :, 0]
+        return cls(before, squares.sum(axis=0), 1 / (weights**2).sum(axis=1), n_classes)
 
     def squares(self, means: np.ndarray, chance: np.ndarray) -> np.ndarray:
         """(n,) like `spread`, of the means of outcomes."""
-        primary = means[..., : self.n_classes] ** 2 / self.before[..., : self.n_classes]
-        return np.asarray((chance * primary.sum(axis=2)).sum(axis=1))
+        primary = (means[: self.n_classes] ** 2 / self.before[: self.n_classes]).sum(axis=0)
+        return np.einsum("nb,nb->n", chance, primary)
 
 
 def expected_reductions(
@@ -68,28 +71,27 @@ def expected_reductions(
         n_outcomes = len(outcome.parent)
         cell = outcome.of_row[index] + n_outcomes * np.arange(n)[:, None]
         sums = sparse.csc_array((weights.ravel(), cell.ravel(), ends), shape=(n * n_outcomes, n * k))
-        joint = (sums @ answers).reshape(n, n_outcomes, -1)  # outcome and class together
-        chance = joint[..., :n_classes].sum(axis=2)
+        joint = np.ascontiguousarray((sums @ answers).T).reshape(-1, n, n_outcomes)  # outcome and class together
+        chance = joint[:n_classes].sum(axis=0)
         after = predictions_after(joint, chance, outcome.parent, evidence)
         discrepancy[:, i] = _information(joint, chance, after, evidence)
-        epistemic[:, i] = e_before - (chance * _divergence_of_members(after, evidence, around_the_mean)).sum(axis=1)
+        e_after = _divergence_of_members(after, evidence, around_the_mean)
+        epistemic[:, i] = e_before - np.einsum("nb,nb->n", chance, e_after)
     return discrepancy, epistemic
 
 
 def predictions_after(joint: np.ndarray, chance: np.ndarray, parent: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """(n, B, C) predictions after each outcome: means of the answers, shrunk as far as chance explains them.
+    """(C, n, B) predictions after each outcome: means of the answers, shrunk as far as chance explains them.
 
     Coarse outcomes are shrunk towards p(y | x_S), fine ones towards the coarse ones that they belong to.
     """
-    root = np.zeros(len(parent), dtype=int)
-    before, certain = evidence.before, np.ones((len(joint), 1))
+    before = (evidence.before, np.ones((joint.shape[1], 1)), evidence.before)
     if not parent.any():
-        return _shrunk(joint, chance, root, (before, certain, before), evidence)
-    members = np.eye(parent.max() + 1)[:, parent]
-    coarse_joint, coarse_chance = members @ joint, chance @ members.T
-    root = np.zeros(len(members), dtype=int)
-    coarse = _shrunk(coarse_joint, coarse_chance, root, (before, certain, before), evidence)
-    means = _means(coarse_joint, coarse_chance, before)
+        return _shrunk(joint, chance, np.zeros(len(parent), dtype=int), before, evidence)
+    belongs = np.eye(parent.max() + 1)[parent]  # (B, coarse)
+    coarse_joint, coarse_chance = joint @ belongs, chance @ belongs
+    coarse = _shrunk(coarse_joint, coarse_chance, np.zeros(belongs.shape[1], dtype=int), before, evidence)
+    means = coarse_joint / np.maximum(coarse_chance, SMALLEST)
     return _shrunk(joint, chance, parent, (means, coarse_chance, coarse), evidence, DOUBT)
 
 
@@ -109,12 +111,12 @@ def _shrunk(
     or where an outcome settles the answer; nothing where outcomes differ no more than samples of one distribution.
     """
     parent_means, parent_chance, towards = above
-    means = _means(joint, chance, parent_means[:, parent])
+    means = joint / np.maximum(chance, SMALLEST)  # 0 for an outcome without completions, of which nothing is kept
     inner = evidence.squares(means, chance)
     between = np.maximum(inner - evidence.squares(parent_means, parent_chance), 0)
     within = np.maximum(evidence.spread - inner, 0)
-    n_seen = (chance > 0).sum(axis=1)
-    freedom = np.maximum(n_seen - (parent_chance > 0).sum(axis=1), 1)
+    n_seen = np.count_nonzero(chance, axis=1)
+    freedom = np.maximum(n_seen - np.count_nonzero(parent_chance, axis=1), 1)
     # One more completion, as far from its outcome's mean as any two are: outcomes seen once each prove nothing.
     noise = (evidence.size * within + within + between) / (np.maximum(evidence.size - n_seen, 0) + 1)
     noise *= 1 + doubt * np.sqrt(2 / freedom)
@@ -122,15 +124,9 @@ def _shrunk(
     share = chance**2 / np.maximum(parent_chance[:, parent], SMALLEST)
     rows_each = evidence.size * (1 - share.sum(axis=1)) / freedom
     kept = (evidence.size * signal)[:, None] * chance
-    total = kept + (rows_each * noise)[:, None]
-    kept = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
-    return np.asarray(towards[:, parent] + kept[..., None] * (means - towards[:, parent]))
-
-
-def _means(joint: np.ndarray, chance: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Mean answers of each outcome, (n, B, C); `otherwise` where an outcome has no completions."""
-    seen = (chance > 0)[..., None]
-    return np.where(seen, joint / np.where(seen, chance[..., None], 1.0), otherwise)
+    kept /= np.maximum(kept + (rows_each * noise)[:, None], SMALLEST)
+    drawn = towards[..., parent]
+    return np.asarray(drawn + kept * (means - drawn))
 
 
 def _information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> np.ndarray:
@@ -140,18 +136,19 @@ def _information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evide
     too little; with the mean of the two the bias cancels to first order.
     """
     of_model = slice(evidence.n_classes)
-    weight = (joint[..., of_model] + chance[..., None] * after[..., of_model]) / 2
-    ratio = np.maximum(after[..., of_model], SMALLEST) / evidence.before[..., of_model]
-    return np.asarray((weight * np.log(ratio)).sum(axis=(1, 2)))
+    weight = (joint[of_model] + chance * after[of_model]) / 2
+    ratio = np.maximum(after[of_model], SMALLEST) / evidence.before[of_model]
+    return np.asarray((weight * np.log(ratio)).sum(axis=(0, 2)))
 
 
 def _divergence_of_members(proba: np.ndarray, evidence: Evidence, around_the_mean: bool) -> np.ndarray:
-    """(n, B, (1 + k) C), the primary prediction first -> e of Eq. 13 (or Eq. 17), (n, B); 0 without members."""
-    primary, *members = np.split(proba, proba.shape[-1] // evidence.n_classes, axis=-1)
-    if not members:
-        return np.zeros(proba.shape[:-1])
+    """((1 + k) C, n, B), the primary prediction first -> e of Eq. 13 (or Eq. 17), (n, B); 0 without members."""
+    n_classes = evidence.n_classes
+    if len(proba) == n_classes:
+        return np.zeros(proba.shape[1:])
+    members = proba[n_classes:].reshape(-1, n_classes, *proba.shape[1:])
+    mean = members.mean(axis=0)
     # A class that an outcome rules out for the model but not for a member would make e infinite.
-    primary = smoothed(primary, evidence.before[..., : evidence.n_classes])
-    if around_the_mean:
-        primary = np.mean(members, axis=0)
-    return np.mean([rel_entr(member, primary).sum(axis=-1) for member in members], axis=0)
+    primary = mean if around_the_mean else smoothed(proba[:n_classes], evidence.before[:n_classes])
+    own = (members * np.log(np.maximum(members, SMALLEST))).sum(axis=(0, 1)) / len(members)
+    return np.asarray(own - (mean * np.log(np.maximum(primary, SMALLEST))).sum(axis=0))
