@@ -519,14 +519,14 @@ def test_members_of_a_pipeline_that_resamples_are_trained_with_all_its_steps():
     steps = [("scale", StandardScaler()), ("sample", Oversampler()), ("last", LogisticRegression())]
     model = ResamplingPipeline(steps).fit(X, y)
     predictor = conditional(model).fit(X, y)
-    assert suitable_epistemic(predictor, y) == "ensemble"
-    around = ensemble().fit(predictor, X, y)
+    assert suitable_epistemic(predictor) == "ensemble"
+    around = Around(ensemble(), predictor)
     full = np.ones(X.shape, dtype=bool)
-    for member, found in zip(around.estimators_, around.members(X, full), strict=True):
+    for member, found in zip(around.fitted.estimators_, around.members(X, full), strict=True):
         assert type(member) is ResamplingPipeline
         assert_allclose(found, member.predict_proba(X), rtol=0, atol=1e-12)
         assert found[:, 1].mean() > 1.5 * y.mean()  # balanced, as the wrapped model is
-    assert final_layer(predictor.model_, X[:5]).weight.shape == (4, 2)
+    assert final_layer(predictor.model_, EncodedRows(X[:5])).weight.shape == (4, 2)
 
 
 class Uncloneable(LogisticRegression):
@@ -541,9 +541,9 @@ def test_a_model_that_cannot_be_cloned_has_no_ensemble():
     X, y = data()
     for model in (fitted(Uncloneable((0,))), fitted(make_pipeline(StandardScaler(), Uncloneable((0,))))):
         predictor = conditional(model).fit(X, y)
-        assert suitable_epistemic(predictor, y) == "distance"
+        assert suitable_epistemic(predictor) == "distance"
         with pytest.raises(InvalidInput, match=r'clone can copy.*"distance"'):
-            ensemble().fit(predictor, X, y)
+            ensemble().fit(predictor)
     with pytest.raises(InvalidInput, match=r"Uncloneable is not fitted and cannot be cloned.*Fit it first"):
         conditional(Uncloneable((0,))).fit(X, y)
 
@@ -670,15 +670,15 @@ def test_members_under_dropout_have_the_adaptation_of_the_module(kind):
     """Without training they are the plain members; with it, the change applied to the thinned network."""
     X, y = data()
     net, mask = module(), some_masks(90)
-    plain = MCDropout(4, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y).members(X, mask)
+    plain = Around(MCDropout(4, random_state=0), ImputedPredictor(net).fit(X, y)).members(X, mask)
     options: dict[str, Any] = {"learning_rate": 0.05, "random_state": 0}
     untrained = ReparametrizedPredictor(net, kind, epochs=0, **options).fit(X, y)
     trained = ReparametrizedPredictor(net, kind, epochs=5, **options).fit(X, y)
     for predictor in (untrained, trained):
         predictor.kept_ = np.ones(5, dtype=bool)
-    members = MCDropout(4, random_state=0).fit(untrained, X, y).members(X, mask)
+    members = Around(MCDropout(4, random_state=0), untrained).members(X, mask)
     assert_allclose(members, plain, rtol=0, atol=1e-5)
-    members = MCDropout(4, random_state=0).fit(trained, X, y).members(X, mask)
+    members = Around(MCDropout(4, random_state=0), trained).members(X, mask)
     assert np.abs(members - plain).max() > 1e-3
     if kind == "output":
         for found, before in zip(members, plain, strict=True):
@@ -696,7 +696,7 @@ def test_a_dropout_layer_that_is_used_twice_drops_other_units_the_second_time():
 
     X, y = data()
     net = Twice()
-    twice = MCDropout(40, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    twice = Around(MCDropout(40, random_state=0), ImputedPredictor(net).fit(X, y))
     members = twice.members(X, np.ones(X.shape, dtype=bool))
     bias = softmax(net.last.bias.detach().double().numpy())
     # All four inputs are dropped with probability (3/4)^4 = 0.32; of one mask, 1/16.
@@ -794,7 +794,7 @@ def predictor_around(model):
         (lambda: AuxiliaryEnsemble(center="median"), LogisticRegression, '"primary" or "mean".*got .*\'median\''),
         (lambda: MCDropout(0), module, "n_samples must be a whole number of at least 1; got 0"),
         (lambda: MCDropout(cast(Any, "a")), module, "n_samples must be a whole number .*got 'a'"),
-        (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be at least 1; got 0"),
+        (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be a whole number of at least 1; got 0"),
     ],
 )
 def test_what_is_refused_says_what_to_do_instead(make, model, message):
@@ -820,9 +820,9 @@ def test_members_that_are_given_must_be_fitted_classifiers(member):
 def test_dropout_needs_answers_that_come_from_the_module():
     X, y = data()
     predictor = MaskTrainedPredictor(module(), epochs=1, width=4, random_state=0).fit(X, y)
-    assert suitable_epistemic(predictor, y) == "distance"
+    assert suitable_epistemic(predictor) == "distance"
     with pytest.raises(InvalidInput, match=r'"conditional", "mean", "output", .*got MaskTrainedPredictor'):
-        MCDropout().fit(predictor, X, y)
+        MCDropout().fit(predictor)
 
 
 def test_an_ensemble_needs_complete_rows_of_every_class():

@@ -106,7 +106,6 @@ def test_threads_that_share_a_selector_get_what_each_would_get_alone():
 
 
 def test_threads_that_share_a_torch_module_do_not_disturb_each_other_or_its_owner():
-    pytest.importorskip("askwise.predict.modules", reason="torch modules still carry hooks while they are asked")
     torch = pytest.importorskip("torch")
     rows = torch.as_tensor(data()[0].to_numpy(copy=True), dtype=torch.float32)
     for options in (

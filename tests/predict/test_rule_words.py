@@ -513,13 +513,13 @@ def test_a_session_shows_its_rules_at_every_step():
     assert report["trace"][0]["rules"]["firing"] == []
     after_one = report["trace"][1]["rules"]["firing"]
     assert after_one
-    assert all("alcohol" in words for rule in after_one for words in rule["if"])
+    assert all("alcohol" in words for rule in after_one for words in rule["conditions"])
     top = rules["firing"][0]
     said = {"then", "confidence", "probabilities", "support", "evidence", "degree", "n_trees"}
-    assert set(top) == {"if", "weight", *said}
+    assert set(top) == {"conditions", "weight", *said}
     assert top["then"] in ("good", "poor")
     assert top["confidence"] == max(top["probabilities"].values())
-    assert all("alcohol" in words or "city" in words for rule in rules["firing"] for words in rule["if"])
+    assert all("alcohol" in words or "city" in words for rule in rules["firing"] for words in rule["conditions"])
     assert all(rule["open"] for rule in rules["possible"])
 
 

@@ -25,9 +25,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
-from askwise.epistemic import FeatureDistance
+from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance
 from askwise.predict import ImputedPredictor
 from askwise.predict.wrapped import fitted_classifier, warn_if_worse_than_prior
 
@@ -230,7 +231,7 @@ class Foreign:
     classes_ = np.array([0, 1])
 
     def predict_proba(self, X):
-        return np.tile([0.5, 0.5], (len(X), 1))
+        return np.tile([0.4, 0.6], (len(X), 1))
 
 
 class ForeignWithFit(Foreign):
@@ -435,3 +436,51 @@ def test_single_precision_arrays_reach_the_model_as_they_are():
         warnings.simplefilter("ignore")
         model.fit(X, y)
     assert_array_equal(DynamicFeatureSelector(model, random_state=0).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+class Strict(StandardScaler):
+    """A step that refuses what it cannot take."""
+
+    def transform(self, X, copy=None):
+        if np.asarray(X).max() > 1e100:
+            raise ValueError("too large for me")
+        return super().transform(X, copy)
+
+
+class Failing(LogisticRegression):
+    """One with a bug."""
+
+    def predict_proba(self, X):
+        if np.asarray(X).max() > 1e100:
+            raise KeyError("a bug")
+        return super().predict_proba(X)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+def test_rows_that_a_model_or_a_member_refuses_are_invalid_input_and_the_session_stays_as_it_was():
+    """Trees work in single precision; LogisticRegression takes the value, and a bug of the model's stays visible."""
+    X, y = frames()
+    y = y > 0
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    forest = RandomForestClassifier(4, random_state=0)
+    linear = LogisticRegression().fit(X, y)
+    cases = [
+        (forest.fit(X, y), "ensemble", "RandomForestClassifier"),
+        (tree.fit(X, y), "ensemble", "DecisionTreeClassifier"),
+        (tree, None, "DecisionTreeClassifier"),
+        (linear, AuxiliaryEnsemble(estimators=[forest]), "RandomForestClassifier"),
+        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), None, "Strict, LogisticRegression"),
+        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), "ensemble", "Strict"),
+    ]
+    for model, epistemic, name in cases:
+        selector = DynamicFeatureSelector(model, epistemic=epistemic, random_state=0).fit(X, y)
+        session = selector.start()
+        session.answer("age", 0.5)
+        before = session.report()
+        with pytest.raises(InvalidInput, match=rf"{name} cannot take these rows .*too large .*Check the values"):
+            session.answer("height", 1e160)
+        assert session.report() == before
+        session.answer("height", 1.0)
+    broken = DynamicFeatureSelector(Failing().fit(X, y), epistemic=None, random_state=0).fit(X, y).start()
+    with pytest.raises(KeyError, match="a bug"):
+        broken.answer("age", 1e160)
