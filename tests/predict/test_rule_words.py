@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, RulePredictor
+from askwise.predict.rules.explanation import ExplainedRule
 from askwise.trees import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -461,6 +462,13 @@ def test_a_leaf_that_no_row_of_fit_reaches_is_the_models_own_word():
     assert all(rule.support > 0 for rule in shortened.firing if not rule.from_model)
     for rule in RulePredictor(both).fit(X, [0, 1, 1, 0]).explain(X[:1], np.array([False, True]))[0].firing:
         assert rule.from_model == (rule.evidence.startswith("the model's own value"))
+
+
+def test_evidence_counts_rows_whole_or_in_part():
+    shown = {0.0: "no row", 1.0: "1 row", 3.0: "3 rows", 3.14: "3.1 rows", 25.616: "26 rows", 12345.0: "12,345 rows"}
+    for support, words in shown.items():
+        rule = ExplainedRule((), np.array([0.3, 0.7]), support, 1.0, False, frozenset([0]))
+        assert rule.evidence == f"{words} given to fit"
 
 
 def test_equal_rules_of_a_forest_are_one_line_with_a_count():
