@@ -85,7 +85,7 @@ def test_threads_do_not_disturb_each_other_or_the_users_module():
 
     def keep_asking(name):
         start.wait()
-        for _ in range(25):
+        for _ in range(8):
             try:
                 if not np.array_equal(asked[name](), expected[name]):
                     wrong.append(name)

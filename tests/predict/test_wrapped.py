@@ -58,6 +58,7 @@ def pipeline():
     return make_pipeline(encode, LogisticRegression())
 
 
+FEW = AuxiliaryEnsemble(2, random_state=0)
 SKLEARN_STYLE = {
     "forest": (lambda: RandomForestClassifier(10, random_state=0), arrays),
     "network": (lambda: MLPClassifier([8], max_iter=30, random_state=0), arrays),
@@ -78,7 +79,7 @@ def test_fitted_models_are_used_as_they_are(name):
     model = make().fit(X, y)
     own, as_bytes, as_hash = model.predict_proba(X), pickle.dumps(model), joblib.hash(model)
     for wrapped in (model, FrozenEstimator(model)):
-        selector = DynamicFeatureSelector(wrapped, random_state=0).fit(X, y)
+        selector = DynamicFeatureSelector(wrapped, epistemic=FEW, random_state=0).fit(X, y)
         assert selector.estimator_ is wrapped
         assert_array_equal(selector.predict_proba(X), own)
         selector.acquire(X[:5], budget=2)
@@ -95,7 +96,7 @@ def test_unfitted_models_are_cloned_and_fitted(name):
     X, y = data()
     model = make()
     before = joblib.hash(model)
-    selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    selector = DynamicFeatureSelector(model, epistemic=None, random_state=0).fit(X, y)
     assert selector.estimator_ is not model
     assert joblib.hash(model) == before
     assert_array_equal(selector.predict_proba(X), make().fit(X, y).predict_proba(X))
@@ -111,23 +112,23 @@ def test_evaluating_a_wrapped_model_warns_of_nothing(name):
         model = make().fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
-        selector.evaluate(X, y, budgets=[1, 4])
+        selector = DynamicFeatureSelector(model, epistemic=FEW, random_state=0).fit(X, y)
+        selector.evaluate(X[:40], y[:40], budgets=[1, 4])
 
 
 def test_no_warnings_of_feature_names():
-    table, y = frames()
+    table, y = frames(60)
     tables = [table, table.to_numpy()]
     makers = [
         LogisticRegression,
-        lambda: RandomForestClassifier(5),
+        lambda: RandomForestClassifier(3),
         lambda: lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
     ]
     for make, trained_on, X in itertools.product(makers, tables, tables):
         model = make().fit(trained_on, y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+            selector = DynamicFeatureSelector(model, epistemic=FEW, random_state=0).fit(X, y)
             proba = selector.predict_proba(X)
             selector.acquire(X[:3], budget=2)
             selector.start(budget=2).suggest()
