@@ -152,7 +152,7 @@ def test_demo_of_a_tree_prints_the_rules_of_the_last_step(tmp_path):
     firing, possible = (part.count("- if ") for part in said.split("Could still decide"))
     assert 1 <= firing <= 3
     assert 1 <= possible <= 3
-    one = r"- if \S+ [<>]=? [\d.]+.*?: [012], confidence \d+% \(\d+ training rows?\), weight \d+%"
+    one = r"- if \S+ [<>]=? [\d.]+.*?: [012], confidence \d+% \(.*?\d+ rows? given to fit.*?\), weight \d+%"
     assert len(re.findall(one, " ".join(said.split()))) == firing
     assert max(len(line) for line in said.splitlines()) <= 80
     assert "The rules behind it" in page.read_text(encoding="utf-8")
@@ -250,7 +250,8 @@ def rule(words: list[str], **more: Any) -> dict[str, Any]:
         "conditions": words,
         "then": "[bold]",
         "confidence": 0.97,
-        "support": 42.0,
+        "evidence": "42 rows given to fit",
+        "n_trees": 1,
         "degree": 1.0,
         "weight": 0.61,
         **more,
@@ -265,15 +266,17 @@ def printed(firing: list[dict[str, Any]], possible: list[dict[str, Any]], **coun
 
 
 def test_rules_in_words():
-    firing = [rule(["flavanoids > 1.6", "proline > 755"]), rule([], support=1.0, degree=0.4, weight=0.39)]
-    possible = [rule(["ash > 2"], open=["[hue] > 3.8"], support=3.14)]
+    firing = [rule(["flavanoids > 1.6", "proline > 755"]), rule([], n_trees=3, degree=0.4, weight=0.39)]
+    possible = [rule(["ash > 2"], open=["[hue] > 3.8"], evidence="no row given to fit"), rule([], open=["y <= 1"])]
     assert printed(firing, possible).splitlines() == [
         "Rules that fire:",
-        "  - if flavanoids > 1.6 and proline > 755: [bold], confidence 97% (42 training",
-        "    rows), weight 61%",
-        "  - always: [bold], confidence 97% (1 training row), fires at 40%, weight 39%",
+        "  - if flavanoids > 1.6 and proline > 755: [bold], confidence 97% (42 rows given",
+        "    to fit), weight 61%",
+        "  - always: [bold], confidence 97% (42 rows given to fit; in 3 trees), fires at",
+        "    40%, weight 39%",
         "Could still decide:",
-        "  - if [hue] > 3.8: [bold], confidence 97% (3.1 training rows)",
+        "  - if [hue] > 3.8, given ash > 2: [bold], confidence 97% (no row given to fit)",
+        "  - if y <= 1: [bold], confidence 97% (42 rows given to fit)",
     ]
 
 
@@ -287,13 +290,13 @@ def test_many_rules_and_long_ones_are_cut():
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
-def test_rules_alike_are_one_line_and_rules_without_rows_say_so():
-    said = printed([rule(["x > 1"], weight=0.2)] * 3, [rule([], open=["y <= 1"], support=0.0)])
-    assert said.splitlines()[1:3] == [
-        "  - if x > 1: [bold], confidence 97% (42 training rows, 3 rules alike), weight",
-        "    60%",
-    ]
-    assert "confidence 97% (the model's own; no training row fits)" in " ".join(said.split())
+def test_different_rules_never_look_equal():
+    """Neither where they differ in what is known only, nor where they differ in a condition that would be cut off."""
+    same_open = [rule([f"x > {k}"], open=["y <= 1"]) for k in range(2)]
+    long = [rule([*"abcdef", f"x > {k}"]) for k in range(2)]
+    for found in (printed([], same_open), printed(long, [])):
+        for k in range(2):
+            assert f"x > {k}: [bold]" in " ".join(found.split())
 
 
 def test_warnings_and_control_characters_in_the_terminal():

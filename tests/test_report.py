@@ -17,7 +17,7 @@ from askwise.cli.comparison import Comparison, Story
 from askwise.cli.console import make_console, print_curves
 from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
 from askwise.cli.options import check_report_path
-from askwise.cli.wording import merged_rules, short, shown_number, shown_support, shown_value, warnings_of
+from askwise.cli.wording import short, shown_number, shown_value, warnings_of
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.plotting import COLORS
 from askwise.uncertainty import Uncertainty
@@ -34,7 +34,7 @@ def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -
         order=order,
         costs=np.ones(order.shape),
         proba=np.full((n, steps + 1, 2), 0.5),
-        uncertainty=Uncertainty(*[numbers] * 6),
+        uncertainty=Uncertainty(*[numbers] * 7),
         start=np.zeros((n, len(features)), dtype=bool),
         features=features,
         classes=np.array(["no", "yes"]),
@@ -87,7 +87,8 @@ def make_rule(words: list[str], then: str, confidence: float, **more: object) ->
         "then": then,
         "confidence": confidence,
         "probabilities": chances,
-        "support": 42.0,
+        "evidence": "42 rows given to fit",
+        "n_trees": 1,
         "degree": 1.0,
         **more,
     }
@@ -97,10 +98,10 @@ def make_rule(words: list[str], then: str, confidence: float, **more: object) ->
 def ruled(report) -> Report:
     """The same story with rules: none fires at first, two at the end, where one of nine possible ones is listed."""
     yes = "<b>yes</b>"
-    possible = make_rule([f"{EVIL} > 1.5"], "no", 0.875, open=["<i>hue</i> is high", "ash > 2"], support=1234.0)
+    possible = make_rule([f"{EVIL} > 1.5"], "no", 0.875, open=["<i>hue</i> is high", "ash > 2"], n_trees=3)
     firing = [
         make_rule([f"{EVIL} > 1.5", "height <= 1.3"], yes, 0.9125, weight=0.6375),
-        make_rule(["weight is low"], yes, 0.75, weight=0.3625, degree=0.42, support=7.26),
+        make_rule(["weight is low"], yes, 0.75, weight=0.3625, degree=0.42),
     ]
     rules = [
         {"firing": [], "possible": [possible], "n_firing": 0, "n_possible": 1},
@@ -192,12 +193,12 @@ def test_rules_are_listed_step_by_step_the_last_one_open(ruled):
     assert "Still possible (1 of 9)" in seen(last)
 
 
-def test_a_rule_shows_its_conditions_confidence_support_degree_and_weight(ruled):
+def test_a_rule_shows_its_conditions_confidence_evidence_degree_and_weight(ruled):
     _, first, last = details(render(ruled))
-    assert f"{EVIL} > 1.5 and height <= 1.3 <b>yes</b> 91 % 42 64 %" in seen(first)
+    assert f"{EVIL} > 1.5 and height <= 1.3 <b>yes</b> 91 % 42 rows given to fit 64 %" in seen(first)
     assert "fires at" not in seen(first)
-    assert "weight is low <b>yes</b> 75 % 7.3 42 % 36 %" in seen(last)
-    assert f"<i>hue</i> is high and ash > 2 given {EVIL} > 1.5 no 88 % 1,234" in seen(last)
+    assert "weight is low <b>yes</b> 75 % 42 rows given to fit 42 % 36 %" in seen(last)
+    assert f"<i>hue</i> is high and ash > 2 given {EVIL} > 1.5 no 88 % 42 rows given to fit; in 3 trees" in seen(last)
     for width, color in ((91.25, COLORS[1]), (75, COLORS[1]), (87.5, COLORS[0]), (63.75, "var(--soft)")):
         assert f'<i style="width:{width:.2f}%;background:{color}"></i>' in last
 
@@ -299,21 +300,6 @@ def test_a_failing_disk_leaves_the_old_page(report, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_rules_that_read_the_same_are_one():
-    rules = [make_rule(["a > 1"], "no", 0.9, weight=0.2), make_rule(["b > 1"], "no", 0.9, weight=0.3)]
-    rules += [{**make_rule([], "no", 0.9001, weight=0.2), "conditions": ["a > 1"]}]
-    merged = merged_rules(rules)
-    assert [(rule["conditions"], rule["count"]) for rule in merged] == [(["a > 1"], 2), (["b > 1"], 1)]
-    assert merged[0]["weight"] == pytest.approx(0.4)
-
-
-def test_a_rule_that_no_training_row_fits_says_whose_confidence_it_is(ruled):
-    firing = [make_rule(["age > 1"], "no", 1.0, weight=1.0, support=0.0)]
-    step = {**ruled.story.trace[-1], "rules": {"firing": firing, "possible": [], "n_firing": 1, "n_possible": 0}}
-    (part,) = details(render(Report("case", [], Story("Case", [step]))))
-    assert "age > 1 no 100 % none: the model's own 100 %" in seen(part)
-
-
 def test_what_is_outside_everything_seen_is_told(report):
     outside = [
         {"feature": "age", "column": "age", "value": 300, "seen": [18, 96]},
@@ -368,7 +354,6 @@ def test_short_and_shown():
     assert short("x" * 40, 10) == "x" * 9 + "…"
     assert shown_value({"a": 1.23456789, "b": None}) == "1.23457, -"
     assert shown_value(True) == "True"
-    assert [shown_support(rows) for rows in (0.0, 3.0, 3.14, 25.616, 12345.0)] == ["0", "3", "3.1", "26", "12,345"]
 
 
 def test_drawing_does_not_touch_pyplot():

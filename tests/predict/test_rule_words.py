@@ -1,7 +1,9 @@
 """Rules behind a Pipeline: what depends on what, conditions in the words of the table, explanations that add up."""
 
+import functools
 import json
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, RulePredictor
+from askwise.predict.rules.explanation import ExplainedRule
 from askwise.trees import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -63,6 +66,18 @@ def mixed_pipeline(final=None):
         ),
         tree() if final is None else final,
     )
+
+
+@functools.cache
+def wine_predictor():
+    X, y = wine()
+    return RulePredictor(mixed_pipeline().fit(X, y)).fit(X, y)
+
+
+@functools.cache
+def wine_selector():
+    options: dict[str, Any] = {"adaptation": "rules", "epistemic": None, "random_state": 0}
+    return DynamicFeatureSelector(mixed_pipeline(), **options).fit(*wine())
 
 
 def said(predictor, X, mask=None):
@@ -107,14 +122,14 @@ def answered_by_hand(model, X, y, row, mask, depends):
 
 def test_a_pipeline_of_scaler_imputer_and_one_hot_answers_as_counted_by_hand():
     X, y = wine()
-    model = mixed_pipeline().fit(X, y)
-    predictor = RulePredictor(model).fit(X, y)
+    predictor = wine_predictor()
+    model = predictor.estimator_
     assert_array_equal(predictor.predict_proba(X), model.predict_proba(X))
     depends = [{0}, {1}, *[{2}] * 4, *[{3}] * 2, *[{4}] * 2]
     found = [set(np.flatnonzero(column)) for column in predictor._inputs.depends.T]
     assert found == depends
     rng = np.random.default_rng(0)
-    for r in range(15):
+    for r in range(8):
         mask = rng.random(5) < 0.5
         expected = answered_by_hand(model, X, y, X.iloc[[r]], mask, depends)
         assert_allclose(predictor.predict_proba(X.iloc[[r]], mask)[0], expected, rtol=0, atol=1e-12)
@@ -249,7 +264,7 @@ def test_whole_numbers_are_said_as_whole_numbers():
     for scaled in [False, True]:
         for dtype in ["int64", "Int64", "uint8"]:
             rng = np.random.default_rng(0)
-            X = pd.DataFrame({"sex": rng.integers(0, 2, 100), "visits": rng.integers(0, 9, 100)}, dtype=dtype)
+            X = pd.DataFrame({"sex": rng.integers(0, 2, 60), "visits": rng.integers(0, 9, 60)}, dtype=dtype)
             y = (X["sex"] == 1) & X["visits"].between(3, 5)
             grown = DecisionTreeClassifier(random_state=0)
             predictor = RulePredictor(make_pipeline(StandardScaler(), grown) if scaled else grown).fit(X, y)
@@ -315,9 +330,8 @@ def test_a_transformation_that_is_neither_rising_nor_falling_keeps_its_own_name(
 
 
 def test_one_hot_columns_are_said_as_categories():
-    X, y = wine()
-    predictor = RulePredictor(mixed_pipeline().fit(X, y)).fit(X, y)
-    words = said(predictor, X)
+    X, _ = wine()
+    words = said(wine_predictor(), X[:60])
     cities = {word for word in words if word.startswith("city")}
     names = ["Ghent", "Lille", "Namur", "Tours"]
     assert cities
@@ -381,7 +395,7 @@ def explained_answer(explanation, prior):
 EXPLAINED = {
     "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
     "forest": RandomForestClassifier(4, random_state=0),
-    "shallow forest": RandomForestClassifier(12, max_depth=2, random_state=0),
+    "shallow forest": RandomForestClassifier(6, max_depth=2, random_state=0),
     "fuzzy": FuzzyTreeClassifier(min_weight_leaf=5, random_state=0),
 }
 
@@ -389,16 +403,16 @@ EXPLAINED = {
 def test_the_weighted_confidences_of_the_firing_rules_are_the_prediction():
     for name in EXPLAINED:
         for whole in [False, True]:
+            rng = np.random.default_rng(0)
+            X = rng.integers(0, 4, (60, 4)) if whole else rng.normal(size=(60, 4))
+            y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [1, 3] if whole else [0, 1.5])
+            model, prior = clone(EXPLAINED[name]).fit(X, y), np.bincount(y) / len(y)
+            masks = rng.random((8, 4)) < 0.5
+            masks[0], masks[1] = False, True
             for aggregation in ["support", "best"]:
-                rng = np.random.default_rng(0)
-                X = rng.integers(0, 4, (100, 4)) if whole else rng.normal(size=(100, 4))
-                y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2], [1, 3] if whole else [0, 1.5])
-                predictor = RulePredictor(clone(EXPLAINED[name]), aggregation=aggregation).fit(X, y)
-                prior = np.bincount(y) / len(y)
-                masks = rng.random((15, 4)) < 0.5
-                masks[0], masks[1] = False, True
-                proba = predictor.predict_proba(X[:15], masks)
-                for r, found in enumerate(predictor.explain(X[:15], masks, most=100_000)):
+                predictor = RulePredictor(model, aggregation=aggregation).fit(X, y)
+                proba = predictor.predict_proba(X[:8], masks)
+                for r, found in enumerate(predictor.explain(X[:8], masks, most=100_000)):
                     assert_allclose(explained_answer(found, prior), proba[r], rtol=0, atol=1e-9)
                     assert len(found.firing) == found.n_firing == len({rule.conditions for rule in found.firing})
                     weights = [rule.weight for rule in found.firing]
@@ -437,8 +451,8 @@ def test_the_support_of_a_rule_is_a_number_of_training_rows():
 
 
 def test_most_limits_the_lists_and_not_the_counts():
-    X, y = wine()
-    predictor = RulePredictor(mixed_pipeline().fit(X, y)).fit(X, y)
+    X, _ = wine()
+    predictor = wine_predictor()
     mask = np.array([True, False, False, True, True])
     (long,) = predictor.explain(X[:1], mask, most=100)
     (short,) = predictor.explain(X[:1], mask, most=2)
@@ -463,6 +477,13 @@ def test_a_leaf_that_no_row_of_fit_reaches_is_the_models_own_word():
         assert rule.from_model == (rule.evidence.startswith("the model's own value"))
 
 
+def test_evidence_counts_rows_whole_or_in_part():
+    shown = {0.0: "no row", 1.0: "1 row", 3.0: "3 rows", 3.14: "3.1 rows", 25.616: "26 rows", 12345.0: "12,345 rows"}
+    for support, words in shown.items():
+        rule = ExplainedRule((), np.array([0.3, 0.7]), support, 1.0, False, frozenset([0]))
+        assert rule.evidence == f"{words} given to fit"
+
+
 def test_equal_rules_of_a_forest_are_one_line_with_a_count():
     X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (60, 2)).astype(float), columns=["a", "b"])
     y = X["a"].to_numpy() * X["b"].to_numpy()
@@ -480,17 +501,17 @@ def test_equal_rules_of_a_forest_are_one_line_with_a_count():
 
 
 def test_explaining_a_forest_in_a_pipeline_takes_no_minutes():
-    X, y = wine(300)
-    predictor = RulePredictor(mixed_pipeline(RandomForestClassifier(30, random_state=0)).fit(X, y)).fit(X, y)
+    X, y = wine(200)
+    predictor = RulePredictor(mixed_pipeline(RandomForestClassifier(15, random_state=0)).fit(X, y)).fit(X, y)
     start = time.perf_counter()
     (found,) = predictor.explain(X[:1], np.zeros(5, bool))
-    assert found.n_possible > 500  # rules that read differently
+    assert found.n_possible > 300  # rules that read differently
     assert time.perf_counter() - start < 8
 
 
 def test_a_selector_explains_its_rows():
-    X, y = wine()
-    selector = DynamicFeatureSelector(mixed_pipeline(), adaptation="rules", epistemic=None, random_state=0).fit(X, y)
+    X, _ = wine()
+    selector = wine_selector()
     known = np.array([True, False, True, False, False])
     found = selector.explain(X[:5], mask=known, most=3)
     assert len(found) == 5
@@ -500,8 +521,8 @@ def test_a_selector_explains_its_rows():
 
 
 def test_a_session_shows_its_rules_at_every_step():
-    X, y = wine()
-    selector = DynamicFeatureSelector(mixed_pipeline(), adaptation="rules", epistemic=None, random_state=0).fit(X, y)
+    X, _ = wine()
+    selector = wine_selector()
     session = selector.start()
     for name in ("alcohol", "city"):
         session.answer(name, X[name].tolist()[0])
@@ -513,13 +534,13 @@ def test_a_session_shows_its_rules_at_every_step():
     assert report["trace"][0]["rules"]["firing"] == []
     after_one = report["trace"][1]["rules"]["firing"]
     assert after_one
-    assert all("alcohol" in words for rule in after_one for words in rule["if"])
+    assert all("alcohol" in words for rule in after_one for words in rule["conditions"])
     top = rules["firing"][0]
     said = {"then", "confidence", "probabilities", "support", "evidence", "degree", "n_trees"}
-    assert set(top) == {"if", "weight", *said}
+    assert set(top) == {"conditions", "weight", *said}
     assert top["then"] in ("good", "poor")
     assert top["confidence"] == max(top["probabilities"].values())
-    assert all("alcohol" in words or "city" in words for rule in rules["firing"] for words in rule["if"])
+    assert all("alcohol" in words or "city" in words for rule in rules["firing"] for words in rule["conditions"])
     assert all(rule["open"] for rule in rules["possible"])
 
 

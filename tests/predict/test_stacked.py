@@ -20,12 +20,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise.epistemic import AuxiliaryEnsemble, MCDropout
+from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, wrap
 from askwise.predict.stacked import StackedModels, stack
 from askwise.predict.wrapped import FrozenModel
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
+from askwise.schema import Schema, read_table
 
 VALUES = np.random.default_rng(3).normal(size=(150, 4)) * 3  # more rows than are handled at once
+ROWS = EncodedRows(VALUES)
 
 
 def data(n=90, n_classes=3):
@@ -56,7 +59,7 @@ def several(make, k=3, n_classes=3):
 
 
 def as_models(estimators):
-    schema = Schema.read(data()[0])
+    schema, _ = read_table(data()[0])
     return [FrozenModel(estimator, schema) for estimator in estimators]
 
 
@@ -99,11 +102,11 @@ def test_models_of_one_kind_answer_as_one_after_the_other():
         for name, make in ALIKE.items():
             estimators = several(make, n_classes=n_classes)
             stacked = stack(as_models(estimators))
-            found = stacked(VALUES)
+            found = stacked(ROWS)
             assert found.shape == (150, 3 * n_classes) == (150, stacked.n_outputs)
             assert_allclose(found, side_by_side(estimators, VALUES), rtol=0, atol=1e-12, err_msg=name)
-            assert stacked(VALUES[:0]).shape == (0, 3 * n_classes)
-            assert_allclose(pickle.loads(pickle.dumps(stacked))(VALUES), found, rtol=0, atol=1e-15)
+            assert stacked(ROWS.take(slice(0))).shape == (0, 3 * n_classes)
+            assert_allclose(pickle.loads(pickle.dumps(stacked))(ROWS), found, rtol=0, atol=1e-15)
 
 
 def test_models_of_all_kinds_keep_their_order():
@@ -124,9 +127,9 @@ def test_models_of_all_kinds_keep_their_order():
     ]
     models = as_models(estimators)
     expected = side_by_side(estimators, VALUES)
-    assert_allclose(stack(models)(VALUES), expected, rtol=0, atol=1e-12)
+    assert_allclose(stack(models)(ROWS), expected, rtol=0, atol=1e-12)
     nested = StackedModels([models[0], stack(models[1:4]), stack(models[4:5]), *models[5:]])
-    assert_allclose(nested(VALUES), expected, rtol=0, atol=1e-12)
+    assert_allclose(nested(ROWS), expected, rtol=0, atol=1e-12)
 
 
 def test_a_model_alone_is_itself():
@@ -136,7 +139,7 @@ def test_a_model_alone_is_itself():
 
 def test_a_subclass_is_asked_itself():
     estimators = several(lambda seed: Shy(), n_classes=2)
-    assert_allclose(stack(as_models(estimators))(VALUES), side_by_side(estimators, VALUES), rtol=0, atol=1e-12)
+    assert_allclose(stack(as_models(estimators))(ROWS), side_by_side(estimators, VALUES), rtol=0, atol=1e-12)
 
 
 def test_forests_take_missing_cells_where_scikit_learn_does_and_refuse_what_it_refuses():
@@ -147,11 +150,11 @@ def test_forests_take_missing_cells_where_scikit_learn_does_and_refuse_what_it_r
         for table in (X, holes):
             forests = [kind(5, random_state=seed).fit(table, y) for seed in range(2)]
             stacked = stack(as_models(forests))
-            assert_allclose(stacked(values), side_by_side(forests, values), rtol=0, atol=1e-12)
+            assert_allclose(stacked(EncodedRows(values)), side_by_side(forests, values), rtol=0, atol=1e-12)
             far = VALUES.copy()
             far[3, 1] = 1e39  # too large for the trees' single precision
-            with pytest.raises(ValueError, match="too large"), np.errstate(over="ignore"):
-                stacked(far)
+            with pytest.raises(InvalidInput, match=rf"{kind.__name__} cannot take these rows .*too large"):
+                stacked(EncodedRows(far))
 
 
 class Counting(StandardScaler):
@@ -177,11 +180,11 @@ def test_rows_are_decoded_and_prepared_once_for_the_model_and_its_members(monkey
     for last in (LogisticRegression(), RandomForestClassifier(5, random_state=0), DecisionTreeClassifier(max_depth=2)):
         model = make_pipeline(prepare, last).fit(table, y)
         predictor = ConditionalPredictor(model, random_state=0).fit(table, y)
-        around = AuxiliaryEnsemble(3, random_state=0).fit(predictor, table, y)
-        joint = stack([predictor.model_, around.stacked()])
+        around = AuxiliaryEnsemble(3, random_state=0).fit(predictor)
+        joint = around.joined(predictor).model_
         Counting.calls = 0
         decoded.clear()
-        found = joint(predictor.training_values_)
+        found = joint(predictor.training_rows_)
         assert Counting.calls == len(decoded) == 1
         assert_allclose(found, side_by_side([model, *around.estimators_], table), rtol=0, atol=1e-12)
 
@@ -190,6 +193,7 @@ def test_the_module_and_its_members_under_dropout_share_the_table():
     X, y = data()
     net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.4), torch.nn.Linear(8, 3))
     predictor = ConditionalPredictor(net, random_state=0).fit(X, y)
-    members = MCDropout(3, random_state=0).fit(predictor, X, y).stacked()
-    found = stack([predictor.model_, members])(VALUES)
-    assert_allclose(found, np.hstack([predictor.model_(VALUES), members(VALUES)]), rtol=0, atol=1e-6)
+    around = MCDropout(3, random_state=0).fit(predictor)
+    joint = around.joined(predictor).model_
+    model, members = joint.models
+    assert_allclose(joint(ROWS), np.hstack([model(ROWS), members(ROWS)]), rtol=0, atol=1e-6)

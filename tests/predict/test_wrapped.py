@@ -25,9 +25,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
-from askwise.epistemic import FeatureDistance
+from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance
 from askwise.predict import ImputedPredictor
 from askwise.predict.wrapped import fitted_classifier, warn_if_worse_than_prior
 
@@ -57,6 +58,7 @@ def pipeline():
     return make_pipeline(encode, LogisticRegression())
 
 
+FEW = AuxiliaryEnsemble(2, random_state=0)
 SKLEARN_STYLE = {
     "forest": (lambda: RandomForestClassifier(10, random_state=0), arrays),
     "network": (lambda: MLPClassifier([8], max_iter=30, random_state=0), arrays),
@@ -77,7 +79,7 @@ def test_fitted_models_are_used_as_they_are(name):
     model = make().fit(X, y)
     own, as_bytes, as_hash = model.predict_proba(X), pickle.dumps(model), joblib.hash(model)
     for wrapped in (model, FrozenEstimator(model)):
-        selector = DynamicFeatureSelector(wrapped, random_state=0).fit(X, y)
+        selector = DynamicFeatureSelector(wrapped, epistemic=FEW, random_state=0).fit(X, y)
         assert selector.estimator_ is wrapped
         assert_array_equal(selector.predict_proba(X), own)
         selector.acquire(X[:5], budget=2)
@@ -94,7 +96,7 @@ def test_unfitted_models_are_cloned_and_fitted(name):
     X, y = data()
     model = make()
     before = joblib.hash(model)
-    selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    selector = DynamicFeatureSelector(model, epistemic=None, random_state=0).fit(X, y)
     assert selector.estimator_ is not model
     assert joblib.hash(model) == before
     assert_array_equal(selector.predict_proba(X), make().fit(X, y).predict_proba(X))
@@ -110,23 +112,23 @@ def test_evaluating_a_wrapped_model_warns_of_nothing(name):
         model = make().fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
-        selector.evaluate(X, y, budgets=[1, 4])
+        selector = DynamicFeatureSelector(model, epistemic=FEW, random_state=0).fit(X, y)
+        selector.evaluate(X[:40], y[:40], budgets=[1, 4])
 
 
 def test_no_warnings_of_feature_names():
-    table, y = frames()
+    table, y = frames(60)
     tables = [table, table.to_numpy()]
     makers = [
         LogisticRegression,
-        lambda: RandomForestClassifier(5),
+        lambda: RandomForestClassifier(3),
         lambda: lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
     ]
     for make, trained_on, X in itertools.product(makers, tables, tables):
         model = make().fit(trained_on, y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+            selector = DynamicFeatureSelector(model, epistemic=FEW, random_state=0).fit(X, y)
             proba = selector.predict_proba(X)
             selector.acquire(X[:3], budget=2)
             selector.start(budget=2).suggest()
@@ -230,7 +232,7 @@ class Foreign:
     classes_ = np.array([0, 1])
 
     def predict_proba(self, X):
-        return np.tile([0.5, 0.5], (len(X), 1))
+        return np.tile([0.4, 0.6], (len(X), 1))
 
 
 class ForeignWithFit(Foreign):
@@ -435,3 +437,51 @@ def test_single_precision_arrays_reach_the_model_as_they_are():
         warnings.simplefilter("ignore")
         model.fit(X, y)
     assert_array_equal(DynamicFeatureSelector(model, random_state=0).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+class Strict(StandardScaler):
+    """A step that refuses what it cannot take."""
+
+    def transform(self, X, copy=None):
+        if np.asarray(X).max() > 1e100:
+            raise ValueError("too large for me")
+        return super().transform(X, copy)
+
+
+class Failing(LogisticRegression):
+    """One with a bug."""
+
+    def predict_proba(self, X):
+        if np.asarray(X).max() > 1e100:
+            raise KeyError("a bug")
+        return super().predict_proba(X)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+def test_rows_that_a_model_or_a_member_refuses_are_invalid_input_and_the_session_stays_as_it_was():
+    """Trees work in single precision; LogisticRegression takes the value, and a bug of the model's stays visible."""
+    X, y = frames()
+    y = y > 0
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    forest = RandomForestClassifier(4, random_state=0)
+    linear = LogisticRegression().fit(X, y)
+    cases = [
+        (forest.fit(X, y), "ensemble", "RandomForestClassifier"),
+        (tree.fit(X, y), "ensemble", "DecisionTreeClassifier"),
+        (tree, None, "DecisionTreeClassifier"),
+        (linear, AuxiliaryEnsemble(estimators=[forest]), "RandomForestClassifier"),
+        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), None, "Strict, LogisticRegression"),
+        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), "ensemble", "Strict"),
+    ]
+    for model, epistemic, name in cases:
+        selector = DynamicFeatureSelector(model, epistemic=epistemic, random_state=0).fit(X, y)
+        session = selector.start()
+        session.answer("age", 0.5)
+        before = session.report()
+        with pytest.raises(InvalidInput, match=rf"{name} cannot take these rows .*too large .*Check the values"):
+            session.answer("height", 1e160)
+        assert session.report() == before
+        session.answer("height", 1.0)
+    broken = DynamicFeatureSelector(Failing().fit(X, y), epistemic=None, random_state=0).fit(X, y).start()
+    with pytest.raises(KeyError, match="a bug"):
+        broken.answer("age", 1e160)

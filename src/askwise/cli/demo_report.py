@@ -24,10 +24,8 @@ from askwise.cli.options import check_report_path
 from askwise.cli.wording import (
     NONE_FIRES,
     NONE_POSSIBLE,
-    merged_rules,
     short,
     shown_number,
-    shown_support,
     shown_value,
     step_name,
     warnings_of,
@@ -80,7 +78,7 @@ def render(report: Report) -> str:
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)
     shown, colors = class_colors(story.trace)
-    return template("report.html", value=shown_value, number=shown_number, support=shown_support).render(
+    return template("report.html", value=shown_value, number=shown_number).render(
         report=report,
         pictures=pictures,
         steps=_steps(story, shown),
@@ -232,7 +230,7 @@ def _step_label(number: int, step: dict[str, Any]) -> str:
 
 
 def _steps(story: Story, shown: Sequence[str | None]) -> list[dict[str, Any]]:
-    """The steps with what the page adds to them: names, money spent so far, warnings, bars, rules merged."""
+    """The steps with what the page adds to them: names, money spent so far, warnings, bars."""
     spent = np.cumsum([step["cost"] for step in story.trace])
     return [
         {
@@ -241,11 +239,6 @@ def _steps(story: Story, shown: Sequence[str | None]) -> list[dict[str, Any]]:
             "spent": float(spent[t]),
             "warnings": warnings_of(step),
             "bars": [(label, _probability(step, label, shown)) for label in shown],
-            **({"rules": _readable(step["rules"])} if "rules" in step else {}),
         }
         for t, step in enumerate(story.trace)
     ]
-
-
-def _readable(rules: dict[str, Any]) -> dict[str, Any]:
-    return {**rules, "firing": merged_rules(rules["firing"]), "possible": merged_rules(rules["possible"])}

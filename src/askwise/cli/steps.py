@@ -9,10 +9,8 @@ from askwise.cli.console import bar, print_indented
 from askwise.cli.wording import (
     NONE_FIRES,
     NONE_POSSIBLE,
-    merged_rules,
     short,
     shown_number,
-    shown_support,
     shown_value,
     step_name,
     warnings_of,
@@ -67,18 +65,17 @@ def print_rules(console: Console, step: Mapping[str, Any], most: int, indent: in
     if "rules" not in step:
         return
     rules = step["rules"]
-    firing, possible = merged_rules(rules["firing"]), merged_rules(rules["possible"])
-    lines = [f"{_if(rule['conditions'])}: {_says(rule)}, weight {rule['weight']:.0%}" for rule in firing[:most]]
-    heading = f"Rules that fire{_part(firing[:most], rules['n_firing'])}:"
+    firing, possible = rules["firing"][:most], rules["possible"][:most]
+    lines = [f"{_says(rule, words)}, weight {rule['weight']:.0%}" for rule, words in _in_words(firing)]
+    heading = f"Rules that fire{_part(lines, rules['n_firing'])}:"
     _print_list(console, heading if lines else NONE_FIRES, lines, indent)
-    lines = [f"{_if(rule['open'])}: {_says(rule)}" for rule in possible[:most]]
-    heading = f"Could still decide{_part(possible[:most], rules['n_possible'])}:"
+    lines = [_says(rule, words) for rule, words in _in_words(possible)]
+    heading = f"Could still decide{_part(lines, rules['n_possible'])}:"
     _print_list(console, heading if lines else NONE_POSSIBLE, lines, indent)
 
 
-def _part(shown: Sequence[Mapping[str, Any]], count: int) -> str:
-    n_shown = sum(rule["count"] for rule in shown)
-    return f" ({n_shown} of {count})" if count > n_shown else ""
+def _part(lines: Sequence[str], count: int) -> str:
+    return f" ({len(lines)} of {count})" if count > len(lines) else ""
 
 
 def _print_list(console: Console, heading: str, lines: Sequence[str], indent: int) -> None:
@@ -95,19 +92,29 @@ def _print_list(console: Console, heading: str, lines: Sequence[str], indent: in
         console.print(Padding(table, (0, 0, 0, indent + 2), expand=False))
 
 
-def _if(conditions: Sequence[str]) -> str:
-    """Conditions in one line; of very many only the first."""
-    if not conditions:
-        return "always"
-    words = [short(condition, LONGEST_CONDITION) for condition in conditions[:MOST_CONDITIONS]]
+def _in_words(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
+    """Each rule with its conditions in one line, cut short unless two rules would then read alike."""
+    words = [_if(rule, MOST_CONDITIONS) for rule in rules]
+    alike = len(set(words)) < len(words)
+    return list(zip(rules, [_if(rule, None) for rule in rules] if alike else words, strict=True))
+
+
+def _if(rule: Mapping[str, Any], most: int | None) -> str:
+    """The conditions of a rule, at most `most` of each kind; those that are still open first."""
+    known = _joined(rule["conditions"], most)
+    if "open" in rule:
+        return f"if {_joined(rule['open'], most)}{f', given {known}' if known else ''}"
+    return f"if {known}" if known else "always"
+
+
+def _joined(conditions: Sequence[str], most: int | None) -> str:
+    words = [short(condition, LONGEST_CONDITION) for condition in conditions[:most]]
     more = len(conditions) - len(words)
-    return "if " + " and ".join([*words, *([f"{more} more"] if more else [])])
+    return " and ".join([*words, *([f"{more} more"] if more else [])])
 
 
-def _says(rule: Mapping[str, Any]) -> str:
-    """What a rule says, and on how many training rows that rests."""
-    rows = shown_support(rule["support"])
-    basis = f"{rows} training row{'s' * (rows != '1')}" if rule["support"] else "the model's own; no training row fits"
+def _says(rule: Mapping[str, Any], words: str) -> str:
+    """What a rule says, and what that rests on."""
+    trees = f"; in {rule['n_trees']} trees" if rule["n_trees"] > 1 else ""
     partly = f", fires at {rule['degree']:.0%}" if rule["degree"] < 0.995 else ""
-    alike = f", {rule['count']} rules alike" if rule["count"] > 1 else ""
-    return f"{rule['then']}, confidence {rule['confidence']:.0%} ({basis}{alike}){partly}"
+    return f"{words}: {rule['then']}, confidence {rule['confidence']:.0%} ({rule['evidence']}{trees}){partly}"

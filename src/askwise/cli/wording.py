@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONGEST_LABEL = 30
@@ -40,11 +40,6 @@ def shown_number(number: float | str | None) -> str:
     return "-" if number is None else number if isinstance(number, str) else f"{number:.3f}"
 
 
-def shown_support(rows: float) -> str:
-    """A number of training rows; under fuzzy rules a row counts in part."""
-    return f"{rows:.1f}" if rows < 10 and not float(rows).is_integer() else f"{rows:,.0f}"
-
-
 def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> str:
     """What happened in a step of a trace; `known` is what was known from the start."""
     if step["feature"] is not None:
@@ -65,24 +60,6 @@ def warnings_of(step: Mapping[str, Any]) -> list[str]:
         how_far = novelty if isinstance(novelty, str) else f"{novelty:.2g}"
         said.append(f"The case as a whole is unlike the training rows (novelty {how_far}; 0 is within what was seen).")
     return said
-
-
-def merged_rules(rules: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rules with their `conditions`, those that read the same as one: its `weight` is their sum, `count` their number.
-
-    The trees of a forest often have rules in common once conditions on unknown features are removed.
-    """
-    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for rule in rules:
-        conditions = rule["conditions"]
-        confidence, rows = f"{rule['confidence']:.2f}", shown_support(rule["support"])
-        key = (*conditions, None, *rule.get("open", ()), None, rule["then"], confidence, rows, f"{rule['degree']:.2f}")
-        if key in merged:
-            merged[key]["weight"] += rule.get("weight", 0.0)
-            merged[key]["count"] += 1
-        else:
-            merged[key] = {"weight": 0.0, **rule, "conditions": list(conditions), "count": 1}
-    return sorted(merged.values(), key=lambda rule: -rule["weight"])
 
 
 def _seen(seen: Sequence[Any]) -> str:

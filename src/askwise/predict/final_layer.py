@@ -16,7 +16,7 @@ from askwise.errors import InvalidInput
 from askwise.networks import Layers
 from askwise.predict.black_box import BlackBox
 from askwise.predict.modules import is_torch_module, linear_layers
-from askwise.predict.wrapped import FrozenModel
+from askwise.predict.wrapped import FrozenModel, asked
 from askwise.rows import EncodedRows
 
 SMALLEST = 1e-12
@@ -123,7 +123,7 @@ def _resamples(step: Any) -> bool:
 def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
     """Encoded rows as the classifier at the end of a Pipeline sees them."""
     table = model.table(rows)
-    return table if steps is None else steps.transform(table)
+    return table if steps is None else asked(steps, "transform", table)
 
 
 def dense(inputs: Any) -> np.ndarray:

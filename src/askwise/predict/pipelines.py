@@ -214,7 +214,7 @@ class ModelInputs:
     def _names(self) -> list[str]:
         if self._steps is None:
             return [column.name for column in self._columns]
-        n_inputs = dense(prepared(self._model, self._steps, self._typical[None])).shape[1]
+        n_inputs = dense(prepared(self._model, self._steps, EncodedRows(self._typical[None]))).shape[1]
         return output_names(self._steps) or [f"input {k}" for k in range(n_inputs)]
 
 

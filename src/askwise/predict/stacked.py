@@ -16,7 +16,7 @@ from askwise.networks import ACTIVATIONS
 from askwise.predict.boosting import BoostedTrees, takes_part
 from askwise.predict.final_layer import dense, layers_of, split_pipeline, unfrozen
 from askwise.predict.modules import DropoutMasks
-from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
+from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.rows import EncodedRows
 
 ROWS_AT_ONCE = 128
@@ -118,7 +118,7 @@ def _ask(behind: Sequence[tuple[Any, list[Answer]]], table: Any) -> np.ndarray:
     """Every answer on one decoded table, which goes once through each of the preparations."""
     found = []
     for steps, answers in behind:
-        inputs = table if steps is None else steps.transform(table)
+        inputs = table if steps is None else asked(steps, "transform", table)
         found += [answer(inputs) for answer in answers]
     return np.hstack(found)
 
@@ -166,7 +166,7 @@ class TreeByTree:
             rows = np.ascontiguousarray(dense(inputs), dtype=np.float32)
         usable = ~np.isinf(rows) if self.takes_missing else np.isfinite(rows)
         if not usable.all():
-            return np.asarray(self.forest.predict_proba(inputs))  # which says what is wrong with them
+            return np.asarray(asked(self.forest, "predict_proba", inputs))  # which says what is wrong
         total = self.trees[0].predict(rows)
         for tree in self.trees[1:]:
             total += tree.predict(rows)
@@ -199,7 +199,7 @@ def _answer_of(group: Sequence[_Part]) -> Answer:
 
 def _checked_answer(model: FrozenModel, classifier: Any, inputs: Any) -> np.ndarray:
     n_rows = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
-    return model.checked(classifier.predict_proba(inputs), n_rows)
+    return model.checked(asked(classifier, "predict_proba", inputs), n_rows)
 
 
 def _same_steps(a: Any, b: Any) -> bool:

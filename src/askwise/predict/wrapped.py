@@ -141,7 +141,7 @@ class FrozenModel:
 
     def answer(self, table: Any) -> np.ndarray:
         """(n, C) checked probabilities of a decoded table."""
-        return self.checked(self.estimator.predict_proba(table), len(table))
+        return self.checked(asked(self.estimator, "predict_proba", table), len(table))
 
     def reads_like(self, other: FrozenModel) -> bool:
         """Whether `other` takes its rows as the same table."""
@@ -199,6 +199,21 @@ class FrozenModel:
                 "If these are logits, apply a softmax (a torch.nn.Module gets it from askwise.wrap)."
             )
         return proba
+
+
+def asked(estimator: Any, method: str, table: Any) -> Any:
+    """What `method` of a fitted estimator returns; rows that it refuses, by a ValueError, are invalid input."""
+    try:
+        return getattr(estimator, method)(table)
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+        names = ", ".join(type(step).__name__ for step in steps)
+        raise InvalidInput(
+            f"{names} cannot take these rows ({method}: {str(error).strip().rstrip('.')}). Check the values and their "
+            "units, or put a step that limits them before the model."
+        ) from error
 
 
 def _some_complete_row(rows: EncodedRows) -> np.ndarray:

@@ -40,11 +40,9 @@ class ExplainedRule:
     @property
     def evidence(self) -> str:
         """What the confidence rests on, in words."""
-        rows = (
-            f"{self.support:,.3g} row{'s' * (self.support != 1)} given to fit"
-            if self.support
-            else "no row given to fit"
-        )
+        whole = self.support >= 10 or float(self.support).is_integer()  # fuzzy rules count rows in part
+        shown = f"{self.support:,.{0 if whole else 1}f}" if self.support else "no"
+        rows = f"{shown} row{'s' * (shown not in ('1', 'no'))} given to fit"
         if not self.from_model:
             return rows
         return f"the model's own value; {rows} satisf{'y' if self.support > 1 else 'ies'} the rule"
