@@ -34,7 +34,7 @@ def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -
         order=order,
         costs=np.ones(order.shape),
         proba=np.full((n, steps + 1, 2), 0.5),
-        uncertainty=Uncertainty(*[numbers] * 6),
+        uncertainty=Uncertainty(*[numbers] * 7),
         start=np.zeros((n, len(features)), dtype=bool),
         features=features,
         classes=np.array(["no", "yes"]),
