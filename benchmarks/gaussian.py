@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Greedy, Policy
+from askwise.acquire import Acquisition, Greedy, Policy
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
 
@@ -34,8 +34,8 @@ class ExactGreedy(Policy):
     def __init__(self, data: GaussianDataset) -> None:
         self.data = data
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        return self.data.exact_gain(np.nan_to_num(X), mask)
+    def scores(self, state: Acquisition) -> np.ndarray:
+        return self.data.exact_gain(np.nan_to_num(state.rows.values), state.mask)
 
 
 def main() -> None:
@@ -82,8 +82,7 @@ def print_rankings(data: GaussianDataset, X: np.ndarray, fitted: dict[str, Any])
         exact = data.exact_gain(np.nan_to_num(hidden), mask)
         row: dict[str, float] = {"features": t}
         for name in ("greedy, network", "greedy, neighbors"):
-            value = fitted[name][0].policy_.value
-            gain = value.reductions(hidden, mask)[0]
+            gain = fitted[name][0].gains(hidden)  # without members and at equal prices: the value itself
             row[name] = float(np.mean([spearmanr(g[~m], x[~m])[0] for g, x, m in zip(gain, exact, mask, strict=True)]))
         table.append(row)
     print(f"\nSpearman correlation of estimated with exact gains, by features known ({len(X)} rows)")

@@ -37,7 +37,7 @@ SELECTOR_STUDIES = [
     policy_studies.risk_weights,
     policy_studies.unavailable,
 ]
-SMALL: dict[str, Any] = {"epistemic": AuxiliaryEnsemble(3), "random_state": 0, "progress": False}
+SMALL: dict[str, Any] = {"epistemic": AuxiliaryEnsemble(3, random_state=0), "random_state": 0, "progress": False}
 STUDIES_WITHOUT_MEMBERS = [uncertainty_studies.selective, uncertainty_studies.shift, policy_studies.unavailable]
 
 
