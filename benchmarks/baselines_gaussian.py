@@ -59,10 +59,10 @@ def print_accuracies(baseline: Baseline, X: pd.DataFrame, y: np.ndarray) -> None
 
 def print_rankings(baseline: Baseline, data: GaussianDataset, X: pd.DataFrame) -> None:
     """Mean rank correlation of the policy's scores with the exact gains, by features known."""
-    rows = X.to_numpy()[:N_RANKED_ROWS]
+    rows = X.iloc[:N_RANKED_ROWS]
     n, n_features = rows.shape
     order = np.random.default_rng(0).permuted(np.tile(np.arange(n_features), (n, 1)), axis=1)
-    visited = baseline.acquire(X.iloc[:N_RANKED_ROWS])
+    visited = baseline.acquire(rows)
     found: dict[str, list[float]] = {"random states": [], "own states": []}
     for t in range(n_features - 1):
         random_mask = np.zeros(rows.shape, dtype=bool)
@@ -75,10 +75,10 @@ def print_rankings(baseline: Baseline, data: GaussianDataset, X: pd.DataFrame) -
     print(table.round(3).to_string())
 
 
-def rank_correlation(baseline: Baseline, data: GaussianDataset, rows: np.ndarray, mask: np.ndarray) -> float:
-    seen = np.where(mask, rows, np.nan)
+def rank_correlation(baseline: Baseline, data: GaussianDataset, rows: pd.DataFrame, mask: np.ndarray) -> float:
+    seen = rows.where(mask)
     scores = baseline.scores(seen)
-    exact = data.exact_gain(np.nan_to_num(seen), mask)
+    exact = data.exact_gain(seen.fillna(0.0).to_numpy(), mask)
     return float(np.mean([spearmanr(s[~m], g[~m])[0] for s, g, m in zip(scores, exact, mask, strict=True)]))
 
 

@@ -56,9 +56,8 @@ def log_losses(name: str, seed: int) -> dict[str, float]:
         "last-layer": ReparametrizedPredictor(model, "last-layer", random_state=seed),
         "mask-trained": MaskTrainedPredictor(model, random_state=seed),
     }
-    known = np.isin(reference.y_test, model.classes_)
-    X = reference.X_test[known].iloc[np.repeat(np.arange(known.sum()), MASKS_PER_ROW)]
-    labels = np.repeat(np.searchsorted(model.classes_, reference.y_test[known]), MASKS_PER_ROW)
+    X = reference.X_test.iloc[np.repeat(np.arange(len(reference.y_test)), MASKS_PER_ROW)]
+    labels = np.repeat(np.searchsorted(model.classes_, reference.y_test), MASKS_PER_ROW)
     mask = sample(len(X), X.shape[1], np.random.default_rng(seed))
     losses = {}
     for kind, predictor in predictors.items():
