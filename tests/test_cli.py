@@ -67,6 +67,12 @@ def csv(tmp_path):
     return write
 
 
+@pytest.fixture(autouse=True)
+def fewer_random_orders(monkeypatch):
+    """One is as good as five where the comparison is not looked at."""
+    monkeypatch.setattr("askwise.cli.comparison.RANDOM_ORDERS", 1)
+
+
 @pytest.fixture(scope="module")
 def wine(tmp_path_factory):
     page = tmp_path_factory.mktemp("wine") / "wine.html"
