@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,13 @@ def _step_seconds(selector: Any, X: np.ndarray) -> float:
         session = selector.start(budget=6)
         while (suggestion := session.suggest()) is not None:
             value = float(row[selector.features_.index(suggestion.feature)])
-            fastest = min(
-                fastest, _seconds(lambda s=session, f=suggestion.feature, v=value: (s.answer(f, v), s.suggest()))
-            )
+            fastest = min(fastest, _seconds(partial(_answer_and_ask, session, suggestion.feature, value)))
     return fastest
+
+
+def _answer_and_ask(session: Any, feature: str, value: float) -> None:
+    session.answer(feature, value)
+    session.suggest()
 
 
 def _seconds(work: Callable[[], Any]) -> float:

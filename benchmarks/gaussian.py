@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import ConstantInputWarning, spearmanr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Greedy, Policy
+from askwise.acquire import Acquisition, Greedy, Policy
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
 
@@ -34,8 +34,8 @@ class ExactGreedy(Policy):
     def __init__(self, data: GaussianDataset) -> None:
         self.data = data
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        return self.data.exact_gain(np.nan_to_num(X), mask)
+    def scores(self, state: Acquisition) -> np.ndarray:
+        return self.data.exact_gain(np.nan_to_num(state.rows.values), state.mask)
 
 
 def main() -> None:
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", ConstantInputWarning)
     data = make_gaussian(N_TRAINING_ROWS, random_state=options.seed)
     X, y = data.sample(options.rows, random_state=options.seed + 1)
     model = MLPClassifier((100,), max_iter=200, random_state=options.seed).fit(data.X, data.y)
@@ -69,22 +70,25 @@ def main() -> None:
         print(f"Largest shortfall of the network against the exact policy: {100 * worst:.2f} points")
         worst = (table["exact greedy"] - table["greedy, neighbors"]).max()
         print(f"Largest shortfall of the neighbors against the exact policy: {100 * worst:.2f} points")
-    print_rankings(data, X.to_numpy()[:N_RANKED_ROWS], fitted)
+    print_rankings(data, X.iloc[:N_RANKED_ROWS], fitted)
 
 
-def print_rankings(data: GaussianDataset, X: np.ndarray, fitted: dict[str, Any]) -> None:
-    """Mean rank correlation of estimated and exact gains, on the states that the exact policy visits."""
+def print_rankings(data: GaussianDataset, X: pd.DataFrame, fitted: dict[str, Any]) -> None:
+    """Mean rank correlation of estimated and exact gains, on the states that the exact policy visits.
+
+    It counts as 0 for a row of which all estimates are equal.
+    """
     run = fitted["exact greedy"][1]
     table = []
     for t in range(run.n_steps - 2):
         mask = run.mask_after(t)[: len(X)]
-        hidden = np.where(mask, X, np.nan)
-        exact = data.exact_gain(np.nan_to_num(hidden), mask)
+        hidden = X.where(mask)
+        exact = data.exact_gain(hidden.fillna(0.0).to_numpy(), mask)
         row: dict[str, float] = {"features": t}
         for name in ("greedy, network", "greedy, neighbors"):
-            value = fitted[name][0].policy_.value
-            gain = value.reductions(hidden, mask)[0]
-            row[name] = float(np.mean([spearmanr(g[~m], x[~m])[0] for g, x, m in zip(gain, exact, mask, strict=True)]))
+            gain = fitted[name][0].gains(hidden)  # without members and at equal prices: the value itself
+            found = [spearmanr(g[~m], x[~m])[0] for g, x, m in zip(gain, exact, mask, strict=True)]
+            row[name] = float(np.nan_to_num(found).mean())
         table.append(row)
     print(f"\nSpearman correlation of estimated with exact gains, by features known ({len(X)} rows)")
     print(pd.DataFrame(table).set_index("features").round(3).to_string())

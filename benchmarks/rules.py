@@ -125,12 +125,12 @@ def space(tables: list[str], n_seeds: int) -> None:
     for name in tables:
         for model in [*MODELS, "forest"]:
             for seed in range(n_seeds):
-                stand_in = train_reference_model(load(name), model, seed)
-                predictor = RulePredictor(stand_in.estimator).fit(stand_in.X_train, stand_in.y_train)
-                values = predictor.schema_.encode(stand_in.X_test)
-                mask = sample(len(values), values.shape[1], np.random.default_rng(seed)) & ~np.isnan(values)
-                hidden = ~mask & ~np.isnan(values)
-                saved = hidden & ~predictor.candidates(values, mask)
+                reference = train_reference_model(load(name), model, seed)
+                predictor = RulePredictor(reference.estimator).fit(reference.X_train, reference.y_train)
+                observed = reference.X_test.notna().to_numpy()
+                mask = sample(*observed.shape, np.random.default_rng(seed)) & observed
+                hidden = ~mask & observed
+                saved = hidden & ~predictor.candidates(reference.X_test, mask)
                 found.append({"data": name, "model": model, "saved": saved.sum() / hidden.sum()})
     table = pd.DataFrame(found).pivot_table(index="data", columns="model", values="saved", sort=False)
     print(f"Share of unobserved features that cannot matter any more, random masks, {n_seeds} seeds")
@@ -161,14 +161,12 @@ def accuracy(tables: list[str], n_seeds: int) -> None:
     print(gain.unstack("budget").round(2).to_string())
 
 
-def accuracy_rows(stand_in: ReferenceModel, seed: int) -> list[dict[str, Any]]:
-    known = np.isin(stand_in.y_test, stand_in.estimator.classes_)
-    X, y = stand_in.X_test[known], stand_in.y_test[known]
-    selector = DynamicFeatureSelector(stand_in.estimator, adaptation="rules", random_state=seed)
-    selector.fit(stand_in.X_train, stand_in.y_train)
+def accuracy_rows(reference: ReferenceModel, seed: int) -> list[dict[str, Any]]:
+    selector = DynamicFeatureSelector(reference.estimator, adaptation="rules", random_state=seed)
+    selector.fit(reference.X_train, reference.y_train)
     rows = []
     for policy in ("random", "static", "greedy"):
-        measured = selector.with_policy(policy).evaluate(X, y)
+        measured = selector.with_policy(policy).evaluate(reference.X_test, reference.y_test)
         for budget, found in measured[["budget", "accuracy"]].to_numpy():
             rows.append({"policy": policy, "budget": budget, "accuracy": found})
     return rows

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import Self
 
 import numpy as np
 from sklearn.base import clone
@@ -24,10 +25,11 @@ from sklearn.preprocessing import StandardScaler
 from askwise import DynamicFeatureSelector
 from askwise.acquire import DQN
 from askwise.acquire.policies import PolicyContext
-from askwise.epistemic import AuxiliaryEnsemble
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
 from askwise.predict.stacked import stack
 from askwise.predict.wrapped import FrozenModel
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 from askwise.value import HeldOutStates, value_targets
 
@@ -35,12 +37,10 @@ from askwise.value import HeldOutStates, value_targets
 class TimedDQN(DQN):
     """Remembers how long its training took."""
 
-    seconds = 0.0
-
-    def fit(self, context: PolicyContext) -> DQN:
+    def fit(self, context: PolicyContext) -> Self:
         start = time.perf_counter()
         fitted = super().fit(context)
-        self.seconds = time.perf_counter() - start
+        self.seconds_ = time.perf_counter() - start
         return fitted
 
 
@@ -60,15 +60,15 @@ def main() -> None:
 
 def stacked_members(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) -> None:
     predictor = ImputedPredictor(model).fit(X, y)
-    members = AuxiliaryEnsemble(10, random_state=0).fit(predictor, X, y).estimators_
+    members = AuxiliaryEnsemble(10, random_state=0).fit(predictor).estimators_
     models = [FrozenModel(member, predictor.schema_) for member in members]
     stacked = stack(models)
 
-    def loop(rows: np.ndarray) -> np.ndarray:
+    def loop(rows: EncodedRows) -> np.ndarray:
         return np.hstack([member(rows) for member in models])
 
     for n in (1, 256):
-        rows = np.resize(X, (n, X.shape[1]))
+        rows = EncodedRows(np.resize(X, (n, X.shape[1])))
         assert np.allclose(stacked(rows), loop(rows))
         ratio = ratio_of(partial(loop, rows), partial(stacked, rows), repeats, times=200 if n == 1 else 20)
         print(f"10 stacked members, {n:3d} rows: {ratio:6.1f} x as fast as a loop over members")
@@ -79,8 +79,8 @@ def one_step(network: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int)
     forest = RandomForestClassifier(100, random_state=0)
     for model in (LogisticRegression(), network, forest, HistGradientBoostingClassifier(random_state=0)):
         predictor = ImputedPredictor(model.fit(X, y)).fit(X, y)
-        joint = stack([predictor.model_, AuxiliaryEnsemble(5, random_state=0).fit(predictor, X, y).stacked()])
-        ratio = ratio_of(partial(joint, X[:100]), partial(model.predict_proba, X[:1]), repeats, times=5)
+        joint = AuxiliaryEnsemble(5, random_state=0).fit(predictor).joined(predictor).model_
+        ratio = ratio_of(partial(joint, EncodedRows(X[:100])), partial(model.predict_proba, X[:1]), repeats, times=5)
         print(f"{type(model).__name__} and 5 members, 100 rows: {ratio:6.1f} x the time of the model on one row")
 
 
@@ -93,7 +93,7 @@ def targets(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) ->
     }
     for name, predictor in kinds.items():
         predictor.fit(X, y)
-        held_out = HeldOutStates(X, y, predictor.schema_, [predictor.for_training()], [None])
+        held_out = HeldOutStates(EncodedRows(X), y, predictor.schema_, [BeliefModel(predictor.for_training())])
         mask = sample(len(rows), X.shape[1], rng)
 
         def one_by_one(held_out: HeldOutStates = held_out, mask: np.ndarray = mask) -> None:
@@ -114,8 +114,9 @@ def targets(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) ->
 def q_network(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) -> None:
     def learn(n_episodes: int = 1000) -> float:
         policy = TimedDQN(n_episodes=n_episodes)
-        DynamicFeatureSelector(model, policy=policy, random_state=0).fit(X, y)
-        return policy.seconds
+        trained = DynamicFeatureSelector(model, policy=policy, random_state=0).fit(X, y).policy_
+        assert isinstance(trained, TimedDQN)
+        return trained.seconds_
 
     learn(64)  # torch loads lazily
     fits, learning = [], []

@@ -46,8 +46,8 @@ def main() -> None:
 
 def log_losses(name: str, seed: int) -> dict[str, float]:
     """Log loss of each adaptation on one split."""
-    stand_in = train_reference_model(load(name), "mlp", seed, limited=False)
-    model = stand_in.estimator
+    reference = train_reference_model(load(name), "mlp", seed, limited=False)
+    model = reference.estimator
     predictors: dict[str, SubsetPredictor] = {
         "mean": ImputedPredictor(model),
         "marginal": ImputedPredictor(model, "marginal", random_state=seed),
@@ -56,13 +56,12 @@ def log_losses(name: str, seed: int) -> dict[str, float]:
         "last-layer": ReparametrizedPredictor(model, "last-layer", random_state=seed),
         "mask-trained": MaskTrainedPredictor(model, random_state=seed),
     }
-    known = np.isin(stand_in.y_test, model.classes_)
-    X = stand_in.X_test[known].iloc[np.repeat(np.arange(known.sum()), MASKS_PER_ROW)]
-    labels = np.repeat(np.searchsorted(model.classes_, stand_in.y_test[known]), MASKS_PER_ROW)
+    X = reference.X_test.iloc[np.repeat(np.arange(len(reference.y_test)), MASKS_PER_ROW)]
+    labels = np.repeat(np.searchsorted(model.classes_, reference.y_test), MASKS_PER_ROW)
     mask = sample(len(X), X.shape[1], np.random.default_rng(seed))
     losses = {}
     for kind, predictor in predictors.items():
-        proba = predictor.fit(stand_in.X_train, stand_in.y_train).predict_proba(X, mask)
+        proba = predictor.fit(reference.X_train, reference.y_train).predict_proba(X, mask)
         losses[kind] = float(-np.log(np.maximum(proba[np.arange(len(X)), labels], 1e-12)).mean())
     return losses
 

@@ -39,7 +39,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     found = {f"{case}/{name}": values for case, selector, X in cases() for name, values in numbers(selector, X).items()}
     if options.what == "write":
-        np.savez(options.file, **found)
+        np.savez(options.file, allow_pickle=False, **found)
         return
     before = np.load(options.file)
     for name, new in found.items():
@@ -86,7 +86,8 @@ def torch_cases() -> Iterator[tuple[str, Any, Any]]:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(100):
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(torch.tensor(X_train).float()), torch.tensor(y_train)).backward()
+        loss: Any = torch.nn.functional.cross_entropy(net(torch.tensor(X_train).float()), torch.tensor(y_train))
+        loss.backward()
         optimizer.step()
     for adaptation, epistemic in (("conditional", "dropout"), ("low-rank", "distance"), ("last-layer", "distance")):
         selector = DynamicFeatureSelector(net, adaptation=adaptation, epistemic=epistemic, random_state=0)

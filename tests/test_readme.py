@@ -4,10 +4,12 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from askwise.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -15,12 +17,10 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for kind, block in BLOCKS if kind == "bash" for line in block.splitlines() if line]
 
 
-def run(command, cwd, typed=""):
+def dry_run(command):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    environment |= {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
-    return subprocess.run(
-        command, cwd=cwd, env=environment, input=typed, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [*shlex.split(command), "--dry-run"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_there_is_something_to_run():
@@ -39,28 +39,41 @@ def test_snippets(capsys):
     assert "accuracy" in printed
 
 
-@pytest.mark.parametrize("block", [block for kind, block in BLOCKS if kind == "bash" and "\naskwise" in "\n" + block])
-def test_commands(block, tmp_path):
-    """The commands of one block, one after the other in one folder."""
-    for line in block.splitlines():
-        if line.startswith("askwise"):
-            done = run([sys.executable, "-m", "askwise.cli.app", *shlex.split(line)[1:]], tmp_path, typed="q\n")
-            assert done.returncode == 0, done.stderr
-            assert done.stdout.strip()
+@pytest.fixture
+def fewer_rows(monkeypatch):
+    """The commands as they are, on fewer rows of their tables."""
+    monkeypatch.setattr("askwise.reference_models.MOST_TRAINING_ROWS", 100)
+    monkeypatch.setattr("askwise.reference_models.MOST_TEST_ROWS", 10)
+    monkeypatch.setattr("askwise.cli.comparison.RANDOM_ORDERS", 1)
 
 
-@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("make")])
-def test_make_targets(command, tmp_path):
-    """What make would run, with this interpreter in place of the one in .venv; the tests themselves are only named."""
-    listed = run([*shlex.split(command), "--dry-run"], ROOT)
-    assert listed.returncode == 0, listed.stderr
-    last = listed.stdout.strip().splitlines()[-1]
-    if command == "make test":
-        assert "-m pytest" in last
-        return
-    assert last == ".venv/bin/askwise demo"
-    done = run([sys.executable, "-m", "askwise.cli.app", "demo"], tmp_path)
-    assert done.returncode == 0, done.stderr
+def askwise(*arguments):
+    done = CliRunner().invoke(app, arguments, input="q\n")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip()
+
+
+def test_commands(tmp_path, monkeypatch, fewer_rows):
+    """One after the other in one folder."""
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line)[1:] for line in COMMANDS if line.startswith("askwise")]
+    assert {command[0] for command in commands} == {"demo", "ask", "--help", "bench", "report"}
+    for command in commands:
+        askwise(*command)
+
+
+def test_make_targets(tmp_path, monkeypatch, fewer_rows):
+    """What make would run; the tests themselves are only named."""
+    last = {}
+    for command in [line for line in COMMANDS if line.startswith("make")]:
+        listed = dry_run(command)
+        assert listed.returncode == 0, listed.stderr
+        last[command] = listed.stdout.strip().splitlines()[-1]
+    assert last.keys() == {"make demo", "make test"}
+    assert "-m pytest" in last["make test"]
+    assert last["make demo"] == ".venv/bin/askwise demo"
+    monkeypatch.chdir(tmp_path)
+    askwise("demo")
     assert (tmp_path / "askwise-report.html").stat().st_size > 10_000
 
 

@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise.datasets import Dataset
+from askwise.datasets.splits import split_rows
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.progress import interruptible
 from askwise.schema import read_table
@@ -57,7 +58,8 @@ def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: b
 
     `limited` caps both parts to keep a demo quick; False takes all rows, for measurements.
     """
-    train, test = split_rows(dataset, seed, limited=limited)
+    most = _most_rows(dataset) if limited else {}
+    train, test = map(np.sort, split_rows(dataset, seed, test_share=TEST_SHARE, **most))
     estimator = make_model(model, seed)
     X_train, y_train = dataset.X.iloc[train], dataset.y[train]
     read_table(dataset.X)  # errors name the row of the whole table
@@ -83,23 +85,6 @@ def make_model(name: str, seed: int) -> Pipeline:
         sparse_threshold=0.0 if name in ("subset-tree", "fuzzy-tree") else 0.3,  # these take dense rows only
     )
     return make_pipeline(columns, _classifier(name, seed))
-
-
-def split_rows(dataset: Dataset, seed: int, *, limited: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers for training and for testing: by class, or by `row_groups` where rows belong together.
-
-    `limited` caps both to keep a demo quick; False takes all rows, for measurements.
-    """
-    rng = np.random.default_rng(seed)
-    if dataset.row_groups is None:
-        train, test = _split_by_class(dataset.y, rng)
-    else:
-        train, test = _split_by_group(dataset.row_groups, rng)
-    if not limited:
-        return np.sort(train), np.sort(test)
-    width = dataset.X.shape[1] + dataset.X.select_dtypes(exclude="number").shape[1]  # text takes twice as long
-    most = min(MOST_TEST_ROWS, MOST_TEST_CELLS // width + 1)
-    return np.sort(train[:MOST_TRAINING_ROWS]), np.sort(test[:most])
 
 
 class IntegerLabels(ClassifierMixin, BaseEstimator):
@@ -154,24 +139,10 @@ def _as_objects(frame: pd.DataFrame) -> pd.DataFrame:
     return objects.where(frame.notna(), np.nan)
 
 
-def _split_by_class(y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A share of each class for testing; a class of one row is trained on."""
-    test = np.zeros(len(y), dtype=bool)
-    for label in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y == label))
-        test[rows[: round(len(rows) * TEST_SHARE)]] = True
-    order = rng.permutation(len(y))
-    # The first row of each class leads, so that a cut to the most training rows keeps every class.
-    train = order[~test[order]]
-    first = np.unique(y[train], return_index=True)[1]
-    return np.concatenate([train[first], np.delete(train, first)]), order[test[order]]
-
-
-def _split_by_group(groups: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    distinct = rng.permutation(np.unique(groups))
-    testing = np.isin(groups, distinct[: round(len(distinct) * TEST_SHARE)])
-    order = rng.permutation(len(groups))
-    return order[~testing[order]], order[testing[order]]
+def _most_rows(dataset: Dataset) -> dict[str, int]:
+    """As many rows as a demo can work through without a long wait."""
+    width = dataset.X.shape[1] + dataset.X.select_dtypes(exclude="number").shape[1]  # text takes twice as long
+    return {"most_training": MOST_TRAINING_ROWS, "most_test": min(MOST_TEST_ROWS, MOST_TEST_CELLS // width + 1)}
 
 
 def _split_in_words(dataset: Dataset, n_train: int, n_test: int, seed: int) -> str:

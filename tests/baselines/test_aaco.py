@@ -12,6 +12,7 @@ from askwise import Prices
 from askwise.baselines.aaco import AACO
 from askwise.datasets import make_switch
 from askwise.errors import InvalidInput
+from askwise.rows import EncodedRows
 
 
 def pair_data(n=300, seed=0):
@@ -47,7 +48,7 @@ def test_the_choice_is_that_of_the_definition():
         cases = rng.normal(size=(6, 5))
         for had in (np.array([True, False, False, False, False]), np.array([False, True, True, False, False])):
             partly = np.where(had, cases, np.nan)
-            index, _ = policy.neighbors.find(partly, np.tile(had, (6, 1)))
+            index, _ = policy.neighbors.nearest(policy.neighbors.squared_distances(EncodedRows(partly)))
             expected = [by_hand(policy, had, row) for row in index]
             assert_array_equal(baseline.suggest(partly), expected)
 

@@ -9,6 +9,7 @@ from askwise.acquire import Stopping
 from askwise.baselines.cwcf import CWCF
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
+from askwise.rows import EncodedRows
 
 torch = pytest.importorskip("torch")
 
@@ -40,7 +41,7 @@ def stopped(baseline, data):
 
 @pytest.fixture(scope="module")
 def curve():
-    """Rivals with cheap, dearer and dear features."""
+    """Baselines for cheap, expensive and very expensive features."""
     return [fit(cost_weight=weight) for weight in (0.01, 0.1, 2.0)]
 
 
@@ -72,7 +73,7 @@ def test_while_it_would_not_stop_it_buys_signal(curve):
 def test_probabilities_are_one_plus_the_q_of_the_classes(curve):
     X = gaussian().X[1000:].to_numpy()
     mask = np.random.default_rng(0).random(X.shape) < 0.5
-    classify, _ = curve[1]._q(np.where(mask, X, np.nan), mask)
+    classify, _ = curve[1]._q(EncodedRows(X).masked(mask))
     clipped = np.maximum(1 + classify, 1e-3)
     np.testing.assert_allclose(curve[1].predictor_.predict_proba(X, mask), clipped / clipped.sum(axis=1, keepdims=True))
     np.testing.assert_allclose((1 + classify).sum(axis=1).mean(), 1.0, atol=0.03)  # learned, not imposed
@@ -86,7 +87,7 @@ def test_probabilities_are_near_the_exact_ones_where_it_goes(curve):
         assert np.abs(run.proba[:, t] - exact).mean() < 0.06
 
 
-def test_a_dear_feature_is_bought_last():
+def test_an_expensive_feature_is_bought_last():
     """Two copies of the same information: the cheap one is bought, at any scale of the prices."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600)
@@ -125,7 +126,7 @@ def test_bad_parameters_are_refused_by_name():
             fit(**wrong)
 
 
-def test_where_all_features_are_free_only_the_classes_are_learnt():
+def test_where_all_features_are_free_only_the_classes_are_learned():
     data = gaussian()
     baseline = CWCF(**{**FAST, "n_episodes": 64}, costs=np.zeros(6), random_state=0).fit(data.X[:300], data.y[:300])
     assert (baseline.acquire(data.X[1000:], budget=0).predict() == data.y[1000:]).mean() > 0.6

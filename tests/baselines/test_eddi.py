@@ -12,7 +12,7 @@ from askwise.baselines.eddi import EDDI
 from askwise.baselines.partial_vae import Cells, gaussian_divergence
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
-from askwise.schema import Schema
+from askwise.schema import read_table
 
 QUICK: dict[str, Any] = {
     "encoder": (40, 20),
@@ -61,10 +61,10 @@ def test_the_divergence_is_that_of_gaussians():
 
 def test_a_category_is_in_the_set_as_the_level_that_was_seen():
     X = pd.DataFrame({"a": [0.0, 2.0, 4.0], "b": ["x", "y", "z"]})
-    schema = Schema.read(X)
-    values = schema.encode(X)
-    cells = Cells(values, schema, 2)
-    coded, seen = cells(values, np.array([[True, True], [True, False], [False, True]]), np.array([1, -1, 0]))
+    schema, rows = read_table(X)
+    cells = Cells(rows, schema, 2)
+    observed = rows.masked(np.array([[True, True], [True, False], [False, True]]))
+    coded, seen = cells(observed, np.array([1, -1, 0]))
     assert coded.shape == (3, 1 + 3 + 2)
     assert_array_equal(seen.astype(int), [[1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 0]])
     assert_array_equal(coded[:, 1:], seen[:, 1:])
@@ -72,8 +72,8 @@ def test_a_category_is_in_the_set_as_the_level_that_was_seen():
 
 def test_draws_follow_the_decoder():
     X = pd.DataFrame({"a": [0.0, 2.0], "b": ["x", "y"]})
-    schema = Schema.read(X)
-    cells = Cells(schema.encode(X), schema, 3)
+    schema, rows = read_table(X)
+    cells = Cells(rows, schema, 3)
     rng = np.random.default_rng(1)
     outputs = np.log([1.0, 0.8, 0.2, 0.5, 0.25, 0.25]) + 1.0
     shape = (20_000, cells.n_cells)
@@ -87,12 +87,10 @@ def test_draws_follow_the_decoder():
 def test_the_code_of_a_set_is_a_sum_over_its_cells():
     vae = fitted().vae_
     X, _ = mixed(20, seed=1)
-    values = fitted().schema_.encode(X)
-    there = ~np.isnan(values)
-    left, right = there.copy(), there.copy()
-    left[:, 1:], right[:, :1] = False, False
-    parts = [vae.code(*vae.cells(values, part)) for part in (left, right)]
-    assert_allclose(vae.code(*vae.cells(values, there)), parts[0] + parts[1], atol=1e-12)
+    rows = fitted().schema_.encode(X)
+    first = np.array([True, False, False])
+    parts = [vae.code(*vae.cells(rows.masked(part))) for part in (first, ~first)]
+    assert_allclose(vae.code(*vae.cells(rows)), parts[0] + parts[1], atol=1e-12)
 
 
 def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
@@ -100,11 +98,11 @@ def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
     baseline = fitted()
     reward, vae, cells = baseline.reward_, baseline.vae_, baseline.vae_.cells
     X, _ = mixed(3, seed=2)
-    values = np.where([False, False, True], baseline.schema_.encode(X), np.nan)
-    mask = ~np.isnan(values)
-    got = reward(values, mask)
+    rows = baseline.schema_.encode(X).masked([False, False, True])
+    mask = rows.observed
+    got = reward(rows, mask)
     for r in range(3):
-        row, seen = cells(values[[r]], mask[[r]])
+        row, seen = cells(rows.take([r]))
         mean, log_variance = vae.posterior(vae.code(row, seen))
         for i in np.flatnonzero(~mask[r]):
             total = 0.0
@@ -155,7 +153,7 @@ def test_a_group_is_one_question():
     assert baseline.acquire(data.X.iloc[:5]).order.shape == (5, 3)
 
 
-def test_the_bound_of_the_paper_can_be_had():
+def test_the_bound_of_the_paper_is_available():
     X, _ = mixed(50, seed=4)
     ours, theirs = fitted(), fitted(reconstruct="observed")
     assert not np.allclose(ours.predict_proba(X), theirs.predict_proba(X))

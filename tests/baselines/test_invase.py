@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from askwise.baselines.invase import INVASE, _Game
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
 
 QUICK: dict[str, Any] = {
     "selector": (40,),
@@ -37,7 +38,7 @@ def fitted(**options):
 
 def test_the_selector_reads_the_row_it_selects_for():
     baseline, (X, _) = fitted(sparsity=0.3), switching(300, seed=1)
-    probability = baseline.selection_probability(X.to_numpy())
+    probability = baseline.selection_probability(EncodedRows(X.to_numpy()))
     to_the_left = (X["switch"] > 0).to_numpy()
     prefers_left = probability[:, 1] > probability[:, 2]
     assert (prefers_left == to_the_left).mean() > 0.8
@@ -47,13 +48,13 @@ def test_the_selector_reads_the_row_it_selects_for():
 def test_features_are_bought_in_the_order_of_their_probability():
     baseline, (X, _) = fitted(sparsity=0.3), switching(50, seed=2)
     assert baseline.sees_everything
-    expected = np.argsort(-baseline.selection_probability(X.to_numpy()), axis=1, kind="stable")
+    expected = np.argsort(-baseline.selection_probability(EncodedRows(X.to_numpy())), axis=1, kind="stable")
     assert_array_equal(baseline.acquire(X).order, expected)
 
 
 def test_a_higher_price_of_selection_selects_less():
-    X = switching(200, seed=3)[0].to_numpy()
-    shares = [fitted(sparsity=sparsity).selection_probability(X).mean() for sparsity in (0.3, 30.0)]
+    rows = EncodedRows(switching(200, seed=3)[0].to_numpy())
+    shares = [fitted(sparsity=sparsity).selection_probability(rows).mean() for sparsity in (0.3, 30.0)]
     assert shares[1] < min(0.1, shares[0])
 
 
@@ -102,8 +103,8 @@ def test_the_gradient_of_the_selector_is_that_of_the_policy():
 
 def test_a_category_and_its_mask_belong_to_their_feature():
     X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"], "c": [0.0, 1.0, 0.0]})
-    schema = Schema.read(X).grouped({"pair": ["a", "c"]})
-    coder = CellCoder(schema.encode(X), schema)
+    schema, rows = read_table(X, {"pair": ["a", "c"]})
+    coder = CellCoder(rows, schema)
     assert_array_equal(schema.owner[coder.column], [0, 1, 1, 1, 0, 0, 1, 0])
 
 

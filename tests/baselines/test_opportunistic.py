@@ -9,6 +9,7 @@ from askwise.acquire.policies import Random
 from askwise.baselines.opportunistic import Opportunistic
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
+from askwise.rows import EncodedRows
 
 torch = pytest.importorskip("torch")
 
@@ -23,6 +24,11 @@ def gaussian():
 @pytest.fixture(scope="module")
 def fitted(gaussian):
     return Opportunistic(**FAST, random_state=0).fit(gaussian.X[:1000], gaussian.y[:1000])
+
+
+def nothing(n_features):
+    """One case of which nothing is known: its rows and its mask."""
+    return EncodedRows(np.full((1, n_features), np.nan)), np.zeros((1, n_features), dtype=bool)
 
 
 def test_it_beats_a_random_order_on_average(fitted, gaussian):
@@ -43,7 +49,7 @@ def test_q_is_the_expected_change_of_certainty(fitted, gaussian):
     before = fitted.predictor_.predict_proba(X, np.zeros(X.shape, dtype=bool))
     masks = np.eye(X.shape[1], dtype=bool)
     change = [np.abs(fitted.predictor_.predict_proba(X, mask) - before).sum(axis=1).mean() for mask in masks]
-    worth = fitted._worth(np.full((1, X.shape[1]), np.nan), np.zeros((1, X.shape[1]), dtype=bool))[0]
+    worth = fitted._worth(*nothing(8))[0]
     assert np.corrcoef(worth, change)[0, 1] > 0.8
     assert worth.argmax() == np.argmax(change)
 
@@ -51,7 +57,7 @@ def test_q_is_the_expected_change_of_certainty(fitted, gaussian):
 def test_the_served_network_is_the_trained_one_with_fixed_dropout(fitted, gaussian):
     X = gaussian.X[1000:1020]
     np.testing.assert_array_equal(fitted.predict_proba(X), fitted.predict_proba(X))
-    inputs = fitted.coder_(X.to_numpy(), np.ones(X.shape, dtype=bool))
+    inputs = fitted.coder_(EncodedRows(X.to_numpy()))
     by_hand = []
     for k in range(FAST["n_samples"]):
         active = inputs
@@ -75,12 +81,9 @@ def test_a_price_divides_the_worth(gaussian):
     short = {**FAST, "n_episodes": 64}
     prices = np.arange(1.0, 9.0)
     baseline = Opportunistic(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
-    nothing = np.full((1, 8), np.nan)
-    worth = baseline._worth(nothing, np.zeros((1, 8), dtype=bool))
+    worth = baseline._worth(*nothing(8))
     expected = np.where(worth > 0, worth / prices, worth * prices)
-    np.testing.assert_allclose(
-        baseline.policy_.scores(nothing, np.zeros((1, 8), dtype=bool), np.array([9.0])), expected
-    )
+    np.testing.assert_allclose(baseline.scores(gaussian.X[:1].where(np.zeros((1, 8), dtype=bool))), expected)
 
 
 def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out():
@@ -91,8 +94,7 @@ def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out(
     X[0] = np.nan
     short = {**FAST, "n_episodes": 640}
     near, far = (Opportunistic(**short, gamma=gamma, random_state=0).fit(X, y) for gamma in (0.0, 0.9))
-    nothing = (np.full((1, 4), np.nan), np.zeros((1, 4), dtype=bool))
-    assert far._worth(*nothing).mean() > near._worth(*nothing).mean()
+    assert far._worth(*nothing(4)).mean() > near._worth(*nothing(4)).mean()
     run = far.acquire(X)
     np.testing.assert_array_equal(run.mask_after(run.n_steps), ~np.isnan(X))
 

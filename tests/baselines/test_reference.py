@@ -1,4 +1,4 @@
-"""Lines that rivals are measured against."""
+"""Lines that baselines are measured against."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Static rivals: the estimates of information, the ranking, and the subset that a budget buys."""
+"""Static baselines: the estimates of information, the ranking, and the subset that a budget buys."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from askwise import Prices
 from askwise.baselines.best_subset import BestSubset, StaticBest
 from askwise.baselines.static import StaticCMI, conditional_information, discretized, greedy_order
 from askwise.errors import InvalidInput
-from askwise.schema import Schema
+from askwise.schema import read_table
 
 FREE = Prices(np.ones(3)).resolve(["a", "b", "c"])
 
@@ -62,8 +62,8 @@ def test_missing_cells_are_left_out_of_the_counts():
 def test_levels_of_numbers_and_groups():
     X, y = copies(100)
     X[0, 0] = np.nan
-    schema = Schema.read(X).grouped({"pair": [2, 3]})
-    levels = discretized(X, y, schema, 4)
+    schema, rows = read_table(X, {"pair": [2, 3]})
+    levels = discretized(rows, y, schema, 4)
     assert levels.shape == (100, 4)
     assert levels[0, 0] == -1
     assert_allclose(np.bincount(levels[1:, 0]), 99 / 4, atol=1)
@@ -84,8 +84,8 @@ def test_the_ranking_is_by_information_per_price():
     y = rng.integers(2, size=500)
     levels = np.column_stack([np.where(rng.random(500) < p, 1 - y, y) for p in (0.05, 0.1, 0.4)])
     assert greedy_order(levels, y, FREE, "mi").tolist() == [0, 1, 2]
-    dear = Prices([10.0, 1.0, 1.0]).resolve(["a", "b", "c"])
-    assert greedy_order(levels, y, dear, "mi").tolist()[0] == 1
+    expensive = Prices([10.0, 1.0, 1.0]).resolve(["a", "b", "c"])
+    assert greedy_order(levels, y, expensive, "mi").tolist()[0] == 1
 
 
 def test_all_rows_get_the_same_features():
@@ -111,7 +111,7 @@ def test_the_best_subset_is_found_where_ranks_mislead():
 
 
 def test_each_budget_has_a_subset_of_its_own():
-    """Two cheap columns are the best buy for 2, the dear one that tells everything for 3."""
+    """Two cheap columns are the best buy for 2, the expensive one that tells everything for 3."""
     rng = np.random.default_rng(0)
     parts = rng.normal(size=(400, 5))
     y = (parts.sum(axis=1) > 0).astype(int)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise.baselines.tabnet import TabNet, _batch_sizes, _FeatureCells
 from askwise.errors import AskwiseError
-from askwise.schema import Schema
+from askwise.schema import read_table
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pytorch_tabnet.tab_model")
@@ -51,20 +51,20 @@ def test_features_are_bought_in_the_order_of_their_importance():
 
 def test_importance_is_that_of_the_library_summed_over_the_cells_of_a_feature():
     baseline, (X, _) = fitted(), mixed(10, seed=3)
-    values = baseline.schema_.encode(X)
-    cells = baseline.coder_(values, ~np.isnan(values))
+    rows = baseline.schema_.encode(X)
+    cells = baseline.coder_(rows)
     with torch.no_grad():
         explained, masks = baseline.network_.forward_masks(torch.as_tensor(cells))
     by_hand = np.column_stack([explained[:, 0], explained[:, 1:4].sum(dim=1), explained[:, 4]])
-    assert_allclose(baseline.importance(values), by_hand, rtol=1e-6)
+    assert_allclose(baseline.importance(rows), by_hand, rtol=1e-6)
     for attention in masks.values():  # the levels of a category share one attention
         assert_allclose(attention[:, 1], attention[:, 3], rtol=1e-6)
 
 
 def test_cells_of_a_group_and_of_a_category_are_one_feature():
     X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"], "c": [0.0, 1.0, 0.0], "d": [1.0, 0.0, 0.0]})
-    schema = Schema.read(X).grouped({"pair": ["a", "d"]})
-    cells = _FeatureCells(schema.encode(X), schema)
+    schema, rows = read_table(X, {"pair": ["a", "d"]})
+    cells = _FeatureCells(rows, schema)
     assert cells.shared_cells() == [[0, 5], [1, 2, 3]]
     assert_array_equal(cells.by_feature(np.array([[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]])), [[33.0, 14.0, 16.0]])
 

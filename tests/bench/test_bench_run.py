@@ -80,16 +80,15 @@ def test_killed_at_any_moment_it_loses_nothing(undisturbed, tmp_path):
         "from pathlib import Path; from askwise.bench.grid.run import run\n"
         f"for _ in run(['data', 'variable'], Path({str(tmp_path)!r}), **{GRID!r}): pass\n"
     )
-    for n_kept in (1, 3):
-        process = subprocess.Popen([sys.executable, "-c", program])
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.glob("trials/*.json"))) < n_kept and time.monotonic() < deadline:
-            time.sleep(0.001)
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        kept = list(tmp_path.glob("trials/*.json"))
-        assert len(kept) >= n_kept
-        assert all(read_result(path) is not None for path in kept)
+    process = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("trials/*.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    kept = list(tmp_path.glob("trials/*.json"))
+    assert len(kept) >= 2
+    assert all(read_result(path) is not None for path in kept)
     finished(tmp_path)
     assert (tmp_path / "rows.csv").read_bytes() == (undisturbed / "rows.csv").read_bytes()
 

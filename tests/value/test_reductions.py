@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 from numpy.testing import assert_allclose
 
-from askwise.epistemic import FeatureDistance
+from askwise import Prices
+from askwise.acquire.acquisition import Acquisition
+from askwise.epistemic import BeliefModel, FeatureDistance
 from askwise.predict import ConditionalPredictor, wrap
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
 from askwise.value import NeighborValue, neighbors
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions
@@ -49,6 +53,21 @@ def as_table(codes, as_numbers):
     return pd.DataFrame(columns)
 
 
+def valued(predictor, epistemic=None):
+    return NeighborValue(BeliefModel(predictor, epistemic), predictor.schema_)
+
+
+def nothing(n_columns, n=1):
+    return EncodedRows(np.full((n, n_columns), np.nan))
+
+
+def state_of(value, rows):
+    """Cases of which `rows` is known, with money for everything else."""
+    mask = value.schema.any_column(rows.observed)
+    prices = Prices(np.ones(mask.shape[1])).resolve(value.schema.features)
+    return Acquisition(value.schema, prices, value.beliefs, rows, mask, np.ones_like(mask), np.full(len(rows), np.inf))
+
+
 def fitted(seed, n, as_numbers, n_neighbors=100):
     """The value around the exact model of a joint, and the codes of the rows it was fitted on."""
     p_x, p_y = drawn_joint(seed)
@@ -62,17 +81,17 @@ def fitted(seed, n, as_numbers, n_neighbors=100):
     n_classes = p_y.shape[-1]
     predictor = ConditionalPredictor(wrap(model, list(range(n_classes))), n_neighbors=n_neighbors, random_state=0)
     predictor.fit(as_table(codes, as_numbers), np.arange(n) % n_classes)
-    return NeighborValue(predictor, predictor.schema_), codes
+    return valued(predictor), codes
 
 
 def errors(seed, n, as_numbers, known=(), n_neighbors=100):
     """Absolute errors in nats for the first rows' unknown features."""
     value, codes = fitted(seed, n, as_numbers, n_neighbors)
-    rows = range(6 if known else 1)
+    rows = np.arange(6 if known else 1)
     mask = np.zeros((len(rows), 4), dtype=bool)
     mask[:, list(known)] = True
-    seen = np.where(mask, value.predictor.training_values_[: len(rows)], np.nan)
-    found = value.reductions(seen, mask)[0]
+    seen = value.predictor.training_rows_.take(rows).masked(mask)
+    found = value.reductions(state_of(value, seen))[0]
     p_x, p_y = drawn_joint(seed)
     exact = [enumerated(p_x, p_y, {j: codes[r, j] for j in known}) for r in rows]
     return np.array([abs(found[r, j] - nats) for r in rows for j, nats in exact[r].items()])
@@ -113,9 +132,8 @@ def test_a_feature_of_many_values_that_settles_the_class_comes_first():
         letters = pd.DataFrame({"many": np.char.mod("v%d", many), "copy": np.char.mod("v%d", copy)})
         for table in (letters, np.column_stack([many, copy]).astype(float)):
             predictor = ConditionalPredictor(wrap(model_of_the_first, [0, 1]), random_state=0).fit(table, y)
-            found = NeighborValue(predictor, predictor.schema_).reductions(
-                np.full((1, 2), np.nan), np.zeros((1, 2), dtype=bool)
-            )[0][0]
+            value = valued(predictor)
+            found = value.reductions(state_of(value, nothing(2)))[0][0]
             assert found.argmax() == 0
             assert_allclose(found[0], np.log(2), rtol=0.02)
 
@@ -124,8 +142,8 @@ def test_a_group_whose_many_combinations_settle_the_class_is_worth_all_of_it():
     many, copy, y = decided_by_the_first(20, 60)
     table = np.column_stack([many, many // 4, copy]).astype(float)
     predictor = ConditionalPredictor(wrap(model_of_the_first, [0, 1]), random_state=0).fit(table, y)
-    value = NeighborValue(predictor, predictor.schema_.grouped({"pair": [0, 1]}))
-    found = value.reductions(np.full((1, 3), np.nan), np.zeros((1, 2), dtype=bool))[0][0]
+    value = NeighborValue(BeliefModel(predictor), read_table(table, {"pair": [0, 1]})[0])
+    found = value.reductions(state_of(value, nothing(3)))[0][0]
     assert_allclose(found[0], np.log(2), rtol=0.02)
 
 
@@ -168,9 +186,9 @@ def test_a_query_asks_the_model_nothing_new_about_a_case_of_which_nothing_is_kno
     many, copy, y = decided_by_the_first(4, 50)
     table = np.column_stack([many, copy]).astype(float)
     predictor = ConditionalPredictor(wrap(model, [0, 1]), random_state=0).fit(table, y)
-    value = NeighborValue(predictor, predictor.schema_)
+    value = valued(predictor)
     before = len(asked)
-    value.reductions(np.full((3, 2), np.nan), np.zeros((3, 2), dtype=bool))
+    value.reductions(state_of(value, nothing(2, n=3)))
     assert len(asked) == before
 
 
@@ -185,18 +203,17 @@ def by_distance(n_columns, n=200):
 
     y = (X @ slope > 0).astype(int)
     predictor = ConditionalPredictor(wrap(model, [0, 1]), n_neighbors=30, random_state=0).fit(X, y)
-    value = NeighborValue(predictor, predictor.schema_, FeatureDistance(random_state=0).fit(predictor, X, y))
-    mask = np.zeros((40, n_columns), dtype=bool)
-    mask[:, 0] = True
-    return value, np.where(mask, X[:40], np.nan), mask
+    value = valued(predictor, FeatureDistance(random_state=0).fit(predictor))
+    return value, state_of(value, EncodedRows(X[:40]).masked(np.arange(n_columns) == 0))
 
 
 def test_e_without_members_is_tried_for_the_best_features_only_and_never_lifts_the_others(monkeypatch):
-    value, seen, mask = by_distance(60)
-    discrepancy, some = value.reductions(seen, mask)
+    value, state = by_distance(60)
+    mask = state.mask
+    discrepancy, some = value.reductions(state)
     monkeypatch.setattr(neighbors, "MOST_TRIED", 60)
-    every = value.reductions(seen, mask)[1]
-    for r in range(len(seen)):
+    every = value.reductions(state)[1]
+    for r in range(len(mask)):
         best = np.argsort(np.where(mask[r], np.inf, -discrepancy[r]), kind="stable")[:32]
         others = np.setdiff1d(np.arange(60), best)
         assert_allclose(some[r, best], every[r, best], atol=1e-9)
@@ -207,9 +224,9 @@ def test_e_without_members_is_tried_for_the_best_features_only_and_never_lifts_t
 
 def test_the_memory_of_e_without_members_is_bounded():
     """40 rows of 800 columns: trying every feature at once would take 1 GB."""
-    value, seen, mask = by_distance(800)
+    value, state = by_distance(800)
     tracemalloc.start()
-    value.reductions(seen, mask)
+    value.reductions(state)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
