@@ -16,7 +16,7 @@ from askwise.predict.belief import Belief
 from askwise.predict.rules.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.schema import Groups, read_table
 
 ROWS_AT_ONCE = 4096
 
@@ -50,10 +50,13 @@ class SubsetPredictor(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing)."""
+    def fit(self, X: Any, y: Any, *, groups: Groups = None) -> Self:
+        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing).
+
+        `groups` are those of `DynamicFeatureSelector`: images need a `askwise.vision.PatchGrid`.
+        """
         y = check_labels(X, y)
-        schema, rows = read_table(X)
+        schema, rows = read_table(X, groups)
         model = FrozenModel(fitted_classifier(self.estimator, X, y), schema)
         return self.fit_encoded(model, rows, class_positions(model.classes, y))
 

@@ -143,8 +143,8 @@ class FrozenModel:
         # Rows that the training dtypes cannot hold exactly are asked apart, so that no row depends on its batch.
         for kind in (castable, ~castable):
             which = np.flatnonzero(kind)
-            for start in range(0, len(which), ROWS_PER_CALL):
-                part = which[start : start + ROWS_PER_CALL]
+            for start in range(0, len(which), self.schema.rows_per_call):
+                part = which[start : start + self.schema.rows_per_call]
                 proba[part] = self._checked(self.table(rows if len(part) == len(rows) else rows.take(part)))
         return proba
 
@@ -158,6 +158,8 @@ class FrozenModel:
         n_columns = rows.values.shape[1]
         complete = rows.values[rows.observed.argmax(axis=0), np.arange(n_columns)]  # a value of each column
         self(EncodedRows(complete[None]))
+        if not self.schema.tabular:  # a pixel more or less: no trial of each
+            return np.zeros(n_columns, dtype=bool)
         tried = np.where(np.eye(n_columns, dtype=bool), np.nan, complete)
         if self._answers(tried):
             return np.ones(n_columns, dtype=bool)
@@ -195,7 +197,7 @@ class FrozenModel:
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Any:
     """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    complete = ~np.asarray(pd.DataFrame(X).isna()).any(axis=1)
+    complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():
             return clone(estimator).fit(X, y, **weights)
@@ -224,6 +226,8 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _wants_frame(estimator: Any, schema: Schema) -> bool:
     """Whether the model gets a DataFrame; raises where it was trained on other columns."""
+    if not schema.tabular:
+        return False
     labels = [column.label for column in schema.columns]
     n_expected = getattr(estimator, "n_features_in_", None)
     if n_expected is not None and n_expected != len(labels):

@@ -1,0 +1,70 @@
+"""What the names of adaptations, epistemic estimators and policies stand for where rows are images.
+
+TODO
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.epistemic import EpistemicEstimator, FeatureDistance
+from askwise.errors import InvalidInput
+from askwise.predict import ConditionalPredictor, SubsetPredictor
+from askwise.vision.dropout import PatchDropout
+from askwise.vision.grid import ImageSchema
+from askwise.vision.novelty import ImageNovelty
+from askwise.vision.predictors import PatchNetwork, torch_module
+from askwise.vision.value import PatchValueNetwork
+
+COMPLETIONS, BANDWIDTH = 10, 0.3
+ADAPTER_EPOCHS, REFRESH = 20, 2
+
+
+def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | str) -> SubsetPredictor:
+    """The predictor that `adaptation` names."""
+    if adaptation in ("auto", "mean"):
+        return PatchNetwork(estimator, random_state=seed)
+    if adaptation == "conditional":
+        return ConditionalPredictor(estimator, COMPLETIONS, BANDWIDTH, random_state=seed)
+    if adaptation == "last-layer":
+        return PatchNetwork(
+            estimator, adapter_epochs=ADAPTER_EPOCHS, refresh=REFRESH, random_state=seed, progress=progress
+        )
+    raise InvalidInput(
+        f'For images, adaptation must be "auto", "mean", "conditional", "last-layer" or a predictor such as '
+        f"askwise.vision.PatchNetwork(pretrain_epochs=5); got {adaptation!r}."
+    )
+
+
+def make_epistemic(epistemic: str | None, predictor: SubsetPredictor, seed: int) -> EpistemicEstimator | None:
+    """The epistemic estimator that `epistemic` names."""
+    if epistemic is None:
+        return None
+    if epistemic == "auto":
+        epistemic = "distance" if torch_module(predictor.estimator_) is None else "dropout"
+    if epistemic == "dropout":
+        return PatchDropout(random_state=seed)
+    if epistemic == "distance":
+        return FeatureDistance(random_state=seed)
+    raise InvalidInput(
+        'For images, epistemic must be "auto", "dropout", "distance", None or an estimator such as '
+        f"AuxiliaryEnsemble(estimators=[...]); got {epistemic!r}."
+    )
+
+
+def make_policy(policy: str, schema: ImageSchema) -> Policy:
+    """The policy that `policy` names."""
+    if policy in ("auto", "greedy"):
+        return Greedy(PatchValueNetwork())
+    if policy == "static":
+        return Static(schema.grid.middle_first())
+    if policy == "random":
+        return Random()
+    raise InvalidInput(
+        'For images, policy must be "auto", "greedy", "static" (patches in the middle first), "random" or a Policy; '
+        f"got {policy!r}."
+    )
+
+
+make_novelty = ImageNovelty
