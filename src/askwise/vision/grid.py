@@ -83,6 +83,7 @@ class ImageSchema(Schema):
         self.patch_shape = (channels, height // grid.rows, width // grid.columns)
         self.columns: Any = range(channels * height * width)
         self.framed = False
+        self.rows_per_call = max(8, CELLS_PER_CALL // len(self.columns))
         self.is_category = np.zeros(len(self.columns), dtype=bool)
         self.features = [f"patch r{r + 1}c{c + 1}" for r in range(grid.rows) for c in range(grid.columns)]
         patches = np.arange(len(self.features)).reshape(1, grid.rows, 1, grid.columns, 1)
@@ -96,16 +97,13 @@ class ImageSchema(Schema):
         channels, height, width = self.patch_shape
         return channels, self.grid.rows, height, self.grid.columns, width
 
-    @property
-    def rows_per_call(self) -> int:
-        """How many images a model is given at once."""
-        return max(8, CELLS_PER_CALL // len(self.columns))
-
     def encode(self, X: Any) -> EncodedRows:
         """Images of the training shape -> numbers, NaN = hidden."""
         images = as_images(X)
         if images.shape[1:] != self.shape:
-            raise InvalidInput(f"X must hold images of shape {self.shape} (C, H, W), as in fit; got {images.shape[1:]}.")
+            raise InvalidInput(
+                f"X must hold images of shape {self.shape} (C, H, W), as in fit; got {images.shape[1:]}."
+            )
         values = images.reshape(len(images), -1).astype(np.float32)
         self._check_units(images.dtype, values, "X")
         return EncodedRows(values)
@@ -120,7 +118,7 @@ class ImageSchema(Schema):
         """(n,) images whose pixels all fit the dtype of the training images."""
         if self.dtype.kind == "f":
             return np.ones(len(values), dtype=bool)
-        return self._whole(values).all(axis=1)
+        return np.asarray(self._whole(values).all(axis=1))
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:
         """Mask per patch (n, M) -> mask per pixel (n, D)."""
@@ -142,7 +140,9 @@ class ImageSchema(Schema):
         if patch.shape == expected[1:] and expected[0] == 1:
             patch = patch[None]
         if patch.shape != expected:
-            raise InvalidInput(f"The answer for {name!r} must be a patch of shape {expected} (C, h, w); got {patch.shape}.")
+            raise InvalidInput(
+                f"The answer for {name!r} must be a patch of shape {expected} (C, h, w); got {patch.shape}."
+            )
         pixels = patch.reshape(1, -1).astype(np.float32)
         self._check_units(patch.dtype, pixels, f"The answer for {name!r}")
         if np.isnan(pixels).any():
@@ -180,7 +180,9 @@ class ImageSchema(Schema):
     def _check_units(self, dtype: np.dtype[Any], values: np.ndarray, owner: str) -> None:
         """Refuse pixels in other units than those of `fit`, such as 0 to 1 in place of 0 to 255."""
         if np.isinf(values).any():
-            raise InvalidInput(f"{owner} holds infinite pixels, or pixels beyond single precision; hidden ones are NaN.")
+            raise InvalidInput(
+                f"{owner} holds infinite pixels, or pixels beyond single precision; hidden ones are NaN."
+            )
         if self.dtype.kind == "f" and dtype.kind != "f":
             raise InvalidInput(
                 f"{owner} is {dtype} and the images of fit were {self.dtype}; scale the pixels as those of fit."
@@ -198,15 +200,22 @@ def as_array(X: Any) -> np.ndarray:
         tensor = X.detach().cpu()
         X = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(float).filled(np.nan)
+        X = np.ma.filled(X.astype(float), np.nan)
     try:
         array = np.asarray(X)
     except ValueError:
         raise InvalidInput("Pixels must form one array; these have different shapes.") from None
     if array.dtype.kind not in "iuf":
         raise InvalidInput(f"Pixels must be whole numbers or floats; got dtype {array.dtype}.")
-    if array.dtype.kind in "iu" and array.dtype.itemsize > 2 and array.size and np.abs(array).max() > LARGEST_EXACT_INTEGER:
-        raise InvalidInput(f"Pixels must not exceed {LARGEST_EXACT_INTEGER}, beyond which single precision is not exact.")
+    if (
+        array.dtype.kind in "iu"
+        and array.dtype.itemsize > 2
+        and array.size
+        and np.abs(array).max() > LARGEST_EXACT_INTEGER
+    ):
+        raise InvalidInput(
+            f"Pixels must not exceed {LARGEST_EXACT_INTEGER}, beyond which single precision is not exact."
+        )
     return array
 
 

@@ -60,7 +60,9 @@ class LastLayer:
         weight = linear.weight.detach().double().cpu().numpy().T
         bias = 0.0 if linear.bias is None else linear.bias.detach().double().cpu().numpy()
         features, logits = self._run(backbone, probe), self._run(self.module, probe)
-        if features.shape[1:] == weight.shape[:1] and np.allclose(features @ weight + bias, logits, rtol=1e-3, atol=1e-3):
+        if features.shape[1:] == weight.shape[:1] and np.allclose(
+            features @ weight + bias, logits, rtol=1e-3, atol=1e-3
+        ):
             self.backbone, self.weight, self.bias = backbone, weight, bias + np.zeros(weight.shape[1])
 
     def _run(self, network: Any, completed: EncodedRows) -> np.ndarray:

@@ -33,7 +33,8 @@ class ImageNovelty:
     def __init__(self, predictor: SubsetPredictor, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         rows = predictor.training_rows_
-        self.schema: Any = predictor.schema_
+        schema: Any = predictor.schema_
+        self.schema = schema
         self.low, self.high = float(np.nanmin(rows.values)), float(np.nanmax(rows.values))
         self.spread = self.high - self.low if self.high > self.low else max(abs(self.low), 1.0)
         pool = rows.take(np.sort(rng.permutation(len(rows))[:MOST_IMAGES]))

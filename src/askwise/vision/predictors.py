@@ -136,6 +136,7 @@ class PatchNetwork(SubsetPredictor):
 
     def _change(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Scale (n, H) and shift (n, C) by the patches known; a complete image is left as it is."""
+        assert self.psi_ is not None
         mask = self.schema_.any_column(rows.observed)
         change = self.psi_(mask.astype(float)) * ~mask.all(axis=1, keepdims=True)
         width = len(self.layer_.weight)
@@ -149,7 +150,9 @@ class PatchNetwork(SubsetPredictor):
                 f"{self.visible!r}."
             )
         if not isinstance(self.schema_, ImageSchema):
-            raise InvalidInput("PatchNetwork is for images: fit a selector with groups=PatchGrid(4, 4), or fit(..., groups=).")
+            raise InvalidInput(
+                "PatchNetwork is for images: fit a selector with groups=PatchGrid(4, 4), or fit(..., groups=)."
+            )
         self.fill_ = fill_image(rows, self.schema_, self.fill)
         rng = generator(self.random_state)
         module = torch_module(self.estimator_)

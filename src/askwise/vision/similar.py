@@ -46,12 +46,8 @@ class SimilarImages(Neighbors):
         self._rows, self._columns = _starts(height), _starts(width)
         self.cells_per_patch = schema.patch_shape[0] * len(self._rows) * len(self._columns)
         self._pool = self._downsampled(np.nan_to_num(rows.values, nan=self.mean))  # (N, M, cells)
+        self.scores = self._pool.reshape(len(self._pool), -1)
         self._pool_squared = (self._pool**2).sum(axis=2)  # (N, M)
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The pool, one row per image."""
-        return self._pool.reshape(len(self._pool), -1)
 
     def scale(self, values: np.ndarray) -> np.ndarray:
         """Encoded images in standard deviations from the mean of all pixels."""

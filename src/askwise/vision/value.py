@@ -122,8 +122,7 @@ class PatchValueNetwork(ValueEstimator):
 
     def _inputs(self, belief: Belief, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """(n, H + M + C) what the network sees of a state."""
-        shared = self.backbone_ is None and belief.features is not None
-        features = belief.features if shared else self.backbone_.features(rows)
+        features = belief.features if self.backbone_ is None else self.backbone_.features(rows)
         assert features is not None
         return np.hstack([features, mask, belief.proba]).astype(np.float32)
 
@@ -216,5 +215,3 @@ def _backbone(held_out: HeldOutStates) -> PatchNetwork | None:
         return None
     own = PatchNetwork(predictor.estimator_)
     return own.fit_encoded(predictor.model_, held_out.rows, predictor.training_labels_)
-
-
