@@ -187,7 +187,7 @@ class ImageSchema(Schema):
             raise InvalidInput(
                 f"{owner} is {dtype} and the images of fit were {self.dtype}; scale the pixels as those of fit."
             )
-        if self.dtype.kind != "f" and dtype.kind == "f" and not (self._whole(values) | np.isnan(values)).all():
+        if self.dtype.kind != "f" and dtype != self.dtype and not (self._whole(values) | np.isnan(values)).all():
             raise InvalidInput(
                 f"{owner} holds pixels that {self.dtype} images, as those of fit, cannot hold. Give whole numbers in "
                 "the same units (0 to 255, not 0 to 1), and NaN for what is hidden."
