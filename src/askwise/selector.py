@@ -243,7 +243,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         elif self.schema_.tabular:
             policy = named[self.policy]()
         else:
-            policy = _defaults(self.schema_).make_policy(self.policy, self.schema_)
+            policy = _defaults(self.schema_).make_policy(self.policy, self.predictor_)
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is else self._fitted_without
         context = PolicyContext(

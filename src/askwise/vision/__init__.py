@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from askwise.vision.networks import resnet18, small_cnn
     from askwise.vision.predictors import PatchNetwork
     from askwise.vision.rivals import PatchDIME, PatchGDFS, PatchVIP
+    from askwise.vision.similar_value import SimilarImageValue
     from askwise.vision.stages import METHODS, method
     from askwise.vision.training import train_classifier
     from askwise.vision.value import PatchValueNetwork
@@ -28,6 +29,7 @@ _HOMES = {
     "PatchNetwork": "predictors",
     "PatchVIP": "rivals",
     "PatchValueNetwork": "value",
+    "SimilarImageValue": "similar_value",
     "efficientnet_lite0": "efficientnet",
     "method": "stages",
     "resnet18": "networks",
@@ -44,6 +46,7 @@ __all__ = [
     "PatchNetwork",
     "PatchVIP",
     "PatchValueNetwork",
+    "SimilarImageValue",
     "efficientnet_lite0",
     "method",
     "resnet18",

@@ -12,20 +12,20 @@ from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, SubsetPredictor
 from askwise.vision.dropout import PatchDropout
-from askwise.vision.grid import ImageSchema
 from askwise.vision.novelty import ImageNovelty
 from askwise.vision.predictors import PatchNetwork, torch_module
+from askwise.vision.similar_value import SimilarImageValue
 from askwise.vision.value import PatchValueNetwork
 
-COMPLETIONS, BANDWIDTH = 10, 0.3
+COMPLETIONS, BANDWIDTH = 10, 0.5
 ADAPTER_EPOCHS, REFRESH = 20, 2
 
 
 def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | str) -> SubsetPredictor:
     """The predictor that `adaptation` names."""
-    if adaptation in ("auto", "mean"):
+    if adaptation == "mean":
         return PatchNetwork(estimator, random_state=seed)
-    if adaptation == "conditional":
+    if adaptation in ("auto", "conditional"):
         return ConditionalPredictor(estimator, COMPLETIONS, BANDWIDTH, random_state=seed)
     if adaptation == "last-layer":
         return PatchNetwork(
@@ -53,11 +53,12 @@ def make_epistemic(epistemic: str | None, predictor: SubsetPredictor, seed: int)
     )
 
 
-def make_policy(policy: str, schema: ImageSchema) -> Policy:
+def make_policy(policy: str, predictor: SubsetPredictor) -> Policy:
     """The policy that `policy` names."""
     if policy in ("auto", "greedy"):
-        return Greedy(PatchValueNetwork())
+        return Greedy(PatchValueNetwork() if isinstance(predictor, PatchNetwork) else SimilarImageValue())
     if policy == "static":
+        schema: Any = predictor.schema_
         return Static(schema.grid.middle_first())
     if policy == "random":
         return Random()

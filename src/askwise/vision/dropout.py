@@ -14,8 +14,9 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
+from askwise.vision.grid import ImageSchema
 from askwise.vision.last_layer import LastLayer, replace_part, run, shared_copy
-from askwise.vision.predictors import PatchNetwork, torch_module
+from askwise.vision.predictors import PatchNetwork, fill_image, torch_module
 
 
 class PatchDropout(EpistemicEstimator):
@@ -66,8 +67,9 @@ class PatchDropout(EpistemicEstimator):
         if isinstance(predictor, PatchNetwork):
             layer = predictor.layer_
         else:
-            rows = predictor.training_rows_
-            layer = LastLayer(predictor.model_, module, rows.take(rows.observed.all(axis=1)).take(slice(8)))
+            rows, schema = predictor.training_rows_, predictor.schema_
+            assert isinstance(schema, ImageSchema)
+            layer = LastLayer(predictor.model_, module, rows.take(slice(8)).filled(fill_image(rows, schema, "mean")))
         rng = np.random.default_rng(seed_from(generator(self.random_state)))
         self._thin(layer, rng)
         self._beside = _BesideTheModel(predictor.model_, layer, self._weights, self._thinned)
@@ -111,18 +113,15 @@ def _only_before_the_last_layer(network: Any, drops: list[Any], layer: LastLayer
 
     if len(drops) > 1 or layer.backbone is None:
         return False
-    probe = torch.rand((2, *layer.model.schema.shape), generator=torch.Generator().manual_seed(0))  # type: ignore[attr-defined]
     factors = np.linspace(0.5, 1.5, len(layer.weight))
     copied = shared_copy(network)
     name = next(name for name, part in network.named_modules() if part is drops[0])
     replace_part(copied, name, _fixed(torch.as_tensor(factors)))
-    parameter = next(network.parameters())
-    with torch.no_grad():
-        try:
-            changed, plain = copied(probe.to(parameter)), network(probe.to(parameter))
-        except RuntimeError:  # the dropped units are not as many as the features
-            return False
-    return bool(np.allclose(changed.float().cpu().numpy(), plain.float().cpu().numpy() * factors, rtol=1e-4, atol=1e-5))
+    try:
+        changed = run(copied, layer.model, layer.probe)
+    except RuntimeError:  # the dropped units are not as many as the features
+        return False
+    return bool(np.allclose(changed, layer.features(layer.probe) * factors, rtol=1e-4, atol=1e-5))
 
 
 def _with_fixed_masks(network: Any, rng: np.random.Generator) -> Any:

@@ -35,10 +35,11 @@ class LastLayer:
     def __init__(self, model: FrozenModel, module: Any, probe: EncodedRows) -> None:
         self.model = model
         self.module = module
+        self.probe = probe.take(slice(N_PROBES))
         self.backbone: Any = None
         self.weight, self.bias = np.eye(len(model.classes)), np.zeros(len(model.classes))
         if module is not None:
-            self._take_apart(probe.take(slice(N_PROBES)))
+            self._take_apart()
 
     def features(self, completed: EncodedRows) -> np.ndarray:
         """(n, H), in blocks of bounded size."""
@@ -48,7 +49,7 @@ class LastLayer:
         found = self._run(network, completed)
         return found if self.backbone is not None else found - np.log(np.exp(found).sum(axis=1, keepdims=True))
 
-    def _take_apart(self, probe: EncodedRows) -> None:
+    def _take_apart(self) -> None:
         from torch import nn
 
         linears = [name for name, part in self.module.named_modules() if isinstance(part, nn.Linear)]
@@ -59,7 +60,7 @@ class LastLayer:
         replace_part(backbone, linears[-1], nn.Identity())
         weight = linear.weight.detach().double().cpu().numpy().T
         bias = 0.0 if linear.bias is None else linear.bias.detach().double().cpu().numpy()
-        features, logits = self._run(backbone, probe), self._run(self.module, probe)
+        features, logits = self._run(backbone, self.probe), self._run(self.module, self.probe)
         if features.shape[1:] == weight.shape[:1] and np.allclose(
             features @ weight + bias, logits, rtol=1e-3, atol=1e-3
         ):

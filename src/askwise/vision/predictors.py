@@ -146,8 +146,8 @@ class PatchNetwork(SubsetPredictor):
         check_limits(self, self.limits)
         if self.fill not in FILLS or self.visible[0] > self.visible[1]:
             raise InvalidInput(
-                f"PatchNetwork: fill must be one of {FILLS} and visible a (least, largest) share; got {self.fill!r} and "
-                f"{self.visible!r}."
+                f"PatchNetwork: fill must be one of {FILLS} and visible a (least, largest) share; got {self.fill!r} "
+                f"and {self.visible!r}."
             )
         if not isinstance(self.schema_, ImageSchema):
             raise InvalidInput(
@@ -168,7 +168,8 @@ class PatchNetwork(SubsetPredictor):
     def _pretrained(self, module: Any, rows: EncodedRows, y: np.ndarray, seed: int) -> Any:
         if module is None:
             raise InvalidInput(
-                f"pretrain_epochs need a torch.nn.Module, which is copied and trained; got {type(self.estimator_).__name__}."
+                "pretrain_epochs need a torch.nn.Module, which is copied and trained; got "
+                f"{type(self.estimator_).__name__}."
             )
         network = copy.deepcopy(module)
         with seeded(seed):

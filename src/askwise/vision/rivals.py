@@ -78,10 +78,7 @@ class PatchVIP(PatchRival):
         import torch
         from torch.nn.functional import cross_entropy, one_hot
 
-        if done < 0.5:
-            mask = both.random_masks(rows)
-        else:
-            mask = both.transition(rows, both.choose)[0]
+        mask = both.random_masks(rows) if done < 0.5 else both.transition(rows, both.choose)[0]
         temperature = 1.0 + (0.2 - 1.0) * (2 * done % 1)
         buyable = both.data.available[rows] & ~mask
         with torch.no_grad():
@@ -95,8 +92,8 @@ class PatchVIP(PatchRival):
 class PatchGDFS(PatchRival):
     r"""Greedy dynamic feature selection (Covert et al. 2023) on patches, by the Concrete relaxation of a choice.
 
-    Selector of 512 and 256 units, dropout 0.3; some epochs of the predictor under random masks, then both together while
-    the temperature falls from 1 to 0.1.
+    Selector of 512 and 256 units, dropout 0.3; some epochs of the predictor under random masks, then both together
+    while the temperature falls from 1 to 0.1.
 
     Notes
     -----

@@ -27,7 +27,7 @@ STAGES: dict[str, dict[str, tuple[int, int, int]]] = {
         "GDFS": (25, 0, 75),
     },
     "quick": {
-        "CNN": (0, 0, 10),
+        "CNN": (0, 0, 4),
         "ReCNN": (0, 6, 4),
         "AdCNN": (6, 0, 4),
         "AdReCNN": (6, 4, 4),
@@ -39,6 +39,7 @@ STAGES: dict[str, dict[str, tuple[int, int, int]]] = {
 METHODS = tuple(STAGES["paper"])
 RIVALS: dict[str, type[PatchRival]] = {"DIME": PatchDIME, "VIP": PatchVIP, "GDFS": PatchGDFS}
 PROFILES = tuple(STAGES)
+QUICK_STATES = 4000
 
 
 def method(
@@ -105,5 +106,5 @@ def paper_value(epochs: int) -> PatchValueNetwork:
 
 
 def quick_value(epochs: int) -> PatchValueNetwork:
-    """New states in every epoch, each tried with four patches; what was learned from is kept and seen again."""
-    return PatchValueNetwork(rounds=epochs, epochs=3, n_candidates=4)
+    """Some thousands of states in every epoch, each tried with four patches; all of them are trained on again."""
+    return PatchValueNetwork(rounds=epochs, n_states=QUICK_STATES, epochs=6, n_candidates=4)

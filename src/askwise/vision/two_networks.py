@@ -1,4 +1,4 @@
-"""What the rivals on patches share: the predictor's backbone, the network that chooses, episodes, and the front door."""
+"""What the rivals on patches share: predictor and chooser in training, episodes, and the methods of a selector."""
 
 from __future__ import annotations
 
