@@ -216,3 +216,12 @@ def test_value_targets_are_computed_in_bounded_batches(images, network, monkeypa
     pairs = [n for n in largest if n != 100]  # the states themselves are small: no candidates
     assert max(pairs) <= 100
     assert 32 in pairs
+
+
+def test_a_filmstrip_shows_every_step(selectors, new_images, tmp_path):
+    from askwise.vision import filmstrip
+
+    for selector in selectors.values():
+        figure = filmstrip(selector, new_images[0][0], budget=3, label=new_images[1][0], path=tmp_path / "case.png")
+        assert len(figure.axes) == 2 * 4 + 1
+        assert (tmp_path / "case.png").stat().st_size > 5000

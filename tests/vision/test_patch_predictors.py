@@ -11,7 +11,7 @@ from askwise.vision.grid import PatchGrid
 
 torch = pytest.importorskip("torch")
 
-from askwise.vision import PatchDropout, PatchNetwork  # noqa: E402
+from askwise.vision import PatchDropout, PatchNetwork, SimilarImagePredictor  # noqa: E402
 
 GRID = PatchGrid(2, 2)
 KINDS = {
@@ -28,6 +28,7 @@ def fitted(images, network):
     """Every kind of predictor, fitted."""
     made = {name: PatchNetwork(network, random_state=0, **options) for name, options in KINDS.items()}
     made["similar"] = ConditionalPredictor(network, n_neighbors=5, bandwidth=0.5, random_state=0)
+    made["auto"] = SimilarImagePredictor(network, 5, random_state=0)
     return {name: predictor.fit(*images, groups=GRID) for name, predictor in made.items()}
 
 
@@ -66,7 +67,7 @@ def test_every_predictor_keeps_the_promises(fitted, new_images, network):
 
 def test_a_frozen_network_is_itself_on_complete_images(fitted, new_images, network):
     expected = softmax(logits_of(network, new_images[0]), axis=1)
-    for name in ("CNN", "gray", "ReCNN", "similar"):
+    for name in ("CNN", "gray", "ReCNN", "similar", "auto"):
         np.testing.assert_allclose(fitted[name].predict_proba(new_images[0]), expected, atol=1e-5, err_msg=name)
         rows = fitted[name].schema_.encode(new_images[0])
         np.testing.assert_allclose(fitted[name].full_proba(rows), expected, atol=1e-5, err_msg=name)
@@ -89,7 +90,7 @@ def test_adaptation_lowers_the_loss_under_masks(fitted, new_images):
     def loss(name):
         return -np.log(fitted[name].predict_proba(seen)[np.arange(40), labels] + 1e-9).mean()
 
-    for name in ("ReCNN", "AdCNN", "similar"):
+    for name in ("ReCNN", "AdCNN", "similar", "auto"):
         assert loss(name) < loss("CNN"), name
 
 
@@ -144,7 +145,7 @@ def test_distances_grow_patch_by_patch_exactly(fitted, new_images):
 
 def test_dropout_members_are_thinned_last_layers(fitted, new_images):
     rows = fitted["CNN"].schema_.encode(hidden(new_images[0], masks(40)))
-    for name in ("CNN", "ReCNN", "AdReCNN", "similar"):
+    for name in ("CNN", "ReCNN", "AdReCNN", "similar", "auto"):
         predictor = fitted[name]
         beliefs = BeliefModel(predictor, PatchDropout(6, random_state=0).fit(predictor))
         belief = beliefs.believe(rows)

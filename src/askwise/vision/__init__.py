@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from askwise.vision.efficientnet import efficientnet_lite0
     from askwise.vision.grid import PatchGrid
     from askwise.vision.networks import resnet18, small_cnn
+    from askwise.vision.pictures import filmstrip
     from askwise.vision.predictors import PatchNetwork
     from askwise.vision.rivals import PatchDIME, PatchGDFS, PatchVIP
-    from askwise.vision.similar_value import SimilarImageValue
+    from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
     from askwise.vision.stages import METHODS, method
     from askwise.vision.training import train_classifier
     from askwise.vision.value import PatchValueNetwork
@@ -29,8 +30,10 @@ _HOMES = {
     "PatchNetwork": "predictors",
     "PatchVIP": "rivals",
     "PatchValueNetwork": "value",
-    "SimilarImageValue": "similar_value",
+    "SimilarImagePredictor": "similar_answers",
+    "SimilarImageValue": "similar_answers",
     "efficientnet_lite0": "efficientnet",
+    "filmstrip": "pictures",
     "method": "stages",
     "resnet18": "networks",
     "small_cnn": "networks",
@@ -46,8 +49,10 @@ __all__ = [
     "PatchNetwork",
     "PatchVIP",
     "PatchValueNetwork",
+    "SimilarImagePredictor",
     "SimilarImageValue",
     "efficientnet_lite0",
+    "filmstrip",
     "method",
     "resnet18",
     "small_cnn",

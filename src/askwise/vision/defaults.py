@@ -10,14 +10,13 @@ from typing import Any
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
-from askwise.predict import ConditionalPredictor, SubsetPredictor
+from askwise.predict import SubsetPredictor
 from askwise.vision.dropout import PatchDropout
 from askwise.vision.novelty import ImageNovelty
 from askwise.vision.predictors import PatchNetwork, torch_module
-from askwise.vision.similar_value import SimilarImageValue
+from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
 from askwise.vision.value import PatchValueNetwork
 
-COMPLETIONS, BANDWIDTH = 10, 0.5
 ADAPTER_EPOCHS, REFRESH = 20, 2
 
 
@@ -26,7 +25,7 @@ def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | 
     if adaptation == "mean":
         return PatchNetwork(estimator, random_state=seed)
     if adaptation in ("auto", "conditional"):
-        return ConditionalPredictor(estimator, COMPLETIONS, BANDWIDTH, random_state=seed)
+        return SimilarImagePredictor(estimator, random_state=seed)
     if adaptation == "last-layer":
         return PatchNetwork(
             estimator, adapter_epochs=ADAPTER_EPOCHS, refresh=REFRESH, random_state=seed, progress=progress

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -55,6 +56,16 @@ class PatchDropout(EpistemicEstimator):
             seen = [run(network, predictor.model_, filled) for network in self._thinned]
             return joined_answers(belief, [predictor.answers(own, rows, self._weights[0]) for own in seen])
         return joined_answers(belief, [predictor.answers(features, rows, weight) for weight in self._weights])
+
+    def fewer(self, n_members: int) -> Self:
+        """The first `n_members` of the fitted members."""
+        other = copy.copy(self)
+        if self._thinned:
+            other._thinned = self._thinned[:n_members]
+        else:
+            other._weights = self._weights[:n_members]
+        other._beside = _BesideTheModel(self._predictor.model_, self._beside.layer, other._weights, other._thinned)
+        return other
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         check_limits(self, {"n_samples": Whole(1), "rate": Number(0, 1, above=True, below=True)})

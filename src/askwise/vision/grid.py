@@ -12,7 +12,7 @@ from askwise.parameters import Whole
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
-CELLS_PER_CALL = 1_000_000
+CELLS_PER_CALL = 200_000
 """Pixels that a model is given at once: the feature maps of a network are far larger than its input."""
 LARGEST_EXACT_INTEGER = 2**24
 """Whole numbers up to this one are exact in single precision."""
@@ -83,7 +83,7 @@ class ImageSchema(Schema):
         self.patch_shape = (channels, height // grid.rows, width // grid.columns)
         self.columns: Any = range(channels * height * width)
         self.framed = False
-        self.rows_per_call = max(8, CELLS_PER_CALL // len(self.columns))
+        self.rows_per_call = max(32, CELLS_PER_CALL // len(self.columns))
         self.is_category = np.zeros(len(self.columns), dtype=bool)
         self.features = [f"patch r{r + 1}c{c + 1}" for r in range(grid.rows) for c in range(grid.columns)]
         patches = np.arange(len(self.features)).reshape(1, grid.rows, 1, grid.columns, 1)
