@@ -1,6 +1,7 @@
 """DynamicFeatureSelector on images: the same contract, patch by patch."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ torch = pytest.importorskip("torch")
 from askwise.vision import PatchNetwork, PatchValueNetwork, SimilarImageValue  # noqa: E402
 
 GRID = PatchGrid(2, 2)
-QUICK = {"rounds": 2, "n_states": 100, "epochs": 4, "n_candidates": 2, "hidden": 16, "batch_size": 16}
-OPTIONS = {
+QUICK: dict[str, Any] = {"rounds": 2, "n_states": 100, "epochs": 4, "n_candidates": 2, "hidden": 16, "batch_size": 16}
+OPTIONS: dict[str, dict[str, Any]] = {
     "auto": {},
     "network": {"adaptation": "mean", "policy": Greedy(PatchValueNetwork(**QUICK))},
     "adapted": {
@@ -108,7 +109,7 @@ def test_images_of_bytes_are_taken(images, new_images, untrained):
 
     as_bytes = [np.round(part * 255).astype(np.uint8) for part in (images[0], new_images[0])]
 
-    class OfBytes(torch.nn.Module):
+    class OfBytes(torch.nn.Module):  # type: ignore[name-defined]
         def __init__(self):
             super().__init__()
             self.inner = untrained()
@@ -173,7 +174,9 @@ def test_bad_images_are_refused_with_a_reason(selectors, images, network):
         ({"policy": "rl"}, 'policy must be "auto"'),
     ):
         with pytest.raises(ValueError, match=message):
-            DynamicFeatureSelector(network, **{"groups": GRID, "progress": False, **options}).fit(*images)
+            DynamicFeatureSelector(network, **dict[str, Any]({"groups": GRID, "progress": False} | options)).fit(
+                *images
+            )
     with pytest.raises(InvalidInput, match="classes"):
         DynamicFeatureSelector(network, groups=GRID).fit(images[0], images[1] % 2)
 
@@ -194,7 +197,7 @@ def test_models_that_are_not_networks_are_taken(images, new_images):
     for model, policy in ((Brightest(), "auto"), (Brightest().fit(*images).predict_proba, "static")):
         selector = DynamicFeatureSelector(model, groups=GRID, policy=policy, random_state=0, progress=False)
         selector.fit(*images)
-        assert selector.evaluate(*new_images, budgets=[3])["accuracy"][0] > 0.9
+        assert selector.evaluate(new_images[0], new_images[1], budgets=[3])["accuracy"][0] > 0.9
         assert np.isfinite(selector.uncertainty(new_images[0]).epistemic).all()
 
 

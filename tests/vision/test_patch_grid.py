@@ -1,5 +1,7 @@
 """Patches of images: what is encoded, what is decoded, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from askwise.vision.grid import PatchGrid
 
 def test_patches_are_named_by_row_and_column_and_own_their_pixels():
     images = np.arange(2 * 3 * 4 * 6, dtype=np.float32).reshape(2, 3, 4, 6)
-    schema, rows = read_table(images, PatchGrid(2, 3))
+    schema, rows = PatchGrid(2, 3).read(images)
     assert schema.features == ["patch r1c1", "patch r1c2", "patch r1c3", "patch r2c1", "patch r2c2", "patch r2c3"]
     for i, (r, c) in enumerate((r, c) for r in range(2) for c in range(3)):
         expected = images[1, :, 2 * r : 2 * r + 2, 2 * c : 2 * c + 2]
@@ -38,7 +40,7 @@ def test_images_come_back_in_their_own_dtype():
         schema, rows = read_table(images, PatchGrid(2, 2))
         decoded = schema.decode(rows)
         assert decoded.dtype == dtype
-        np.testing.assert_allclose(decoded, images, rtol=1e-6)
+        assert np.allclose(decoded, images, rtol=1e-6)
     schema, rows = read_table(np.full((1, 1, 4, 4), 7, dtype=np.uint8), PatchGrid(2, 2))
     assert schema.decode(rows.with_values(rows.values + 0.5)).dtype == np.float32
 
@@ -80,7 +82,8 @@ def test_bad_images_are_refused():
     hidden[:, :, :7, 7:14] = np.nan
     with pytest.raises(InvalidInput, match="patch r1c2 of X is NaN in every image"):
         grid.read(hidden)
-    for rows in (0, 1.5, "4", True):
+    sizes: list[Any] = [0, 1.5, "4", True]
+    for rows in sizes:
         with pytest.raises(InvalidInput, match="PatchGrid: rows must be"):
             PatchGrid(rows, 4)
 

@@ -1,5 +1,7 @@
 """PatchNetwork (CNN, ReCNN, AdCNN, AdReCNN), completions from similar images, and dropout members."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -14,7 +16,7 @@ torch = pytest.importorskip("torch")
 from askwise.vision import PatchDropout, PatchNetwork, SimilarImagePredictor  # noqa: E402
 
 GRID = PatchGrid(2, 2)
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "CNN": {},
     "gray": {"fill": "gray"},
     "ReCNN": {"adapter_epochs": 4, "refresh": 2},
@@ -95,7 +97,7 @@ def test_adaptation_lowers_the_loss_under_masks(fitted, new_images):
 
 
 def test_training_is_repeatable(images, network):
-    options = {"pretrain_epochs": 1, "adapter_epochs": 1, "random_state": 3}
+    options: dict[str, Any] = {"pretrain_epochs": 1, "adapter_epochs": 1, "random_state": 3}
     first, second = (PatchNetwork(network, **options).fit(*images, groups=GRID) for _ in range(2))
     seen = hidden(images[0][:5], masks(5))
     np.testing.assert_allclose(first.predict_proba(seen), second.predict_proba(seen), atol=1e-6)
@@ -148,12 +150,12 @@ def test_dropout_members_are_thinned_last_layers(fitted, new_images):
     for name in ("CNN", "ReCNN", "AdReCNN", "similar", "auto"):
         predictor = fitted[name]
         beliefs = BeliefModel(predictor, PatchDropout(6, random_state=0).fit(predictor))
-        belief = beliefs.believe(rows)
+        belief: Any = beliefs.believe(rows)
         assert belief.members.shape == (6, 40, 3)
         np.testing.assert_allclose(belief.members.sum(axis=2), 1, atol=1e-6)
         np.testing.assert_allclose(belief.proba, predictor.proba(rows), atol=1e-6)
         assert (beliefs.uncertainty(belief).epistemic > 0).mean() > 0.8, name
-        alone = beliefs.believe(rows.take([9]))
+        alone: Any = beliefs.believe(rows.take([9]))
         np.testing.assert_allclose(alone.members[:, 0], belief.members[:, 9], atol=1e-5, err_msg=name)
 
 
@@ -166,7 +168,7 @@ def test_dropout_elsewhere_in_the_network_is_honored(images, untrained):
         predictor = PatchNetwork(module).fit(*images, groups=GRID)
         epistemic = PatchDropout(4, random_state=0).fit(predictor)
         assert bool(epistemic._thinned) == elsewhere
-        belief = BeliefModel(predictor, epistemic).believe(predictor.schema_.encode(images[0][:3]))
+        belief: Any = BeliefModel(predictor, epistemic).believe(predictor.schema_.encode(images[0][:3]))
         assert belief.members.std(axis=0).max() > 0
     with pytest.raises(InvalidInput, match=r"needs a torch\.nn\.Module"):
         PatchDropout().fit(PatchNetwork(lambda pixels: np.full((len(pixels), 3), 1 / 3)).fit(*images, groups=GRID))

@@ -1,5 +1,7 @@
 """DIME, VIP and GDFS on patches, and the stages of the paper."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,9 +19,15 @@ GRID = PatchGrid(2, 2)
 def test_rivals_learn_to_buy_patches(images, new_images, network):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     for rival in (PatchDIME, PatchVIP, PatchGDFS):
-        options = {"pretrain_epochs": 3, "epochs": 12, "hidden": (16,), "policy_learning_rate": 1e-2, "batch_size": 16}
+        options: dict[str, Any] = {
+            "pretrain_epochs": 3,
+            "epochs": 12,
+            "hidden": (16,),
+            "policy_learning_rate": 1e-2,
+            "batch_size": 16,
+        }
         fitted = rival(network, groups=GRID, random_state=0, **options).fit(*images)
-        accuracy = fitted.evaluate(*new_images, budgets=[1, 2, 4])["accuracy"].to_numpy()
+        accuracy = fitted.evaluate(new_images[0], new_images[1], budgets=[1, 2, 4])["accuracy"].to_numpy()
         assert accuracy[1] > 0.85, rival.__name__
         run = fitted.acquire(new_images[0])
         assert (np.sort(run.order, axis=1) == np.arange(4)).all()
@@ -73,5 +81,5 @@ def test_every_method_runs(images, new_images, network):
             fitted.policy.value.set_params(n_states=50, rounds=1, epochs=1)
         else:
             fitted.set_params(hidden=(8,), epochs=1, pretrain_epochs=1)
-        table = fitted.fit(images[0][:60], images[1][:60]).evaluate(*new_images, budgets=[4])
+        table = fitted.fit(images[0][:60], images[1][:60]).evaluate(new_images[0], new_images[1], budgets=[4])
         assert table["accuracy"][0] > 0.5, name

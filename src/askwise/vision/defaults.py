@@ -1,6 +1,28 @@
 """What the names of adaptations, epistemic estimators and policies stand for where rows are images.
 
-TODO
+Chosen on 500 validation images of MNIST with 2,000 training images and `small_cnn`, 4 x 4 patches; accuracy averaged
+over 2 to 10 patches. The wrapped network is frozen but in the last two lines, which train a copy of it.
+
+=================================================  ==============  ======  ============  ======
+adaptation                                         policy          greedy  middle first  random
+=================================================  ==============  ======  ============  ======
+"mean" (the paper's CNN)                           value network   90.6    85.1          59.3
+"last-layer" (ReCNN)                               value network   90.4    86.1          64.9
+"conditional" (10 completions from similar ones)   similar images  93.1    91.6          76
+"conditional"                                      value network   91.7    91.6          76
+`PatchNetwork(pretrain_epochs=6)` (AdCNN)          value network   92.3    89.5          71.1
+... and `adapter_epochs=4` (AdReCNN)               value network   92.8    89.9          71.5
+=================================================  ==============  ======  ============  ======
+
+So ``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
+(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image about ten calls of the
+network (2 to 3 ms). Completions beat filling with the mean image or with gray by far: with 4 random patches known, 71 %
+of the predictions are right, against 49 and 43 %. Under any other adaptation ``"greedy"`` is the paper's value network.
+Its inputs matter little as long as the last layer's features are among them (90.1 with all, 90.1 without the
+probabilities, 89.2 without the features); states that it visits itself, beside random ones, add half a point.
+
+``epistemic="auto"`` is dropout (30 samples, in the last layer where the network has no dropout of its own) for torch
+modules and distance for other models. ``policy="static"`` takes patches in the middle first.
 """
 
 from __future__ import annotations

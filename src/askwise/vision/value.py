@@ -31,9 +31,9 @@ class PatchValueNetwork(ValueEstimator):
     Parameters
     ----------
     hidden, dropout, l1
-        Units per hidden layer, dropout after each, and the weight of the sum of all absolute weights. The paper's 0.1
-        makes every weight vanish, and the policy a fixed order (measured on MNIST); it is what the profile "paper"
-        takes.
+        Units per hidden layer, dropout after each, and the weight of the sum of all absolute weights. The paper's 0.1,
+        which the profile "paper" takes, makes the weights vanish and the policy one order for all images (MNIST: 78.6 %
+        over 2 to 10 patches in place of 87.9).
     rounds
         How often new states are drawn and their targets computed: the first time from random masks; then a share
         `on_policy` of them from masks that the network so far would choose.
