@@ -85,7 +85,9 @@ def _step_seconds(selector: Any, X: np.ndarray) -> float:
         session = selector.start(budget=6)
         while (suggestion := session.suggest()) is not None:
             value = float(row[selector.features_.index(suggestion.feature)])
-            fastest = min(fastest, _seconds(lambda s=session, f=suggestion.feature, v=value: (s.answer(f, v), s.suggest())))
+            fastest = min(
+                fastest, _seconds(lambda s=session, f=suggestion.feature, v=value: (s.answer(f, v), s.suggest()))
+            )
     return fastest
 
 

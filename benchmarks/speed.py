@@ -15,7 +15,9 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
@@ -24,7 +26,7 @@ from askwise.acquire import DQN
 from askwise.acquire.policies import PolicyContext
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
-from askwise.predict.stacked import StackedModels, stack
+from askwise.predict.stacked import stack
 from askwise.predict.wrapped import FrozenModel
 from askwise.subsets import sample
 from askwise.value import HeldOutStates, value_targets
@@ -51,6 +53,7 @@ def main() -> None:
     X = StandardScaler().fit_transform(X)
     model = MLPClassifier((100,), max_iter=200, random_state=0).fit(X, y)
     stacked_members(model, X, y, repeats)
+    one_step(model, X, y, repeats)
     targets(model, X, y, repeats)
     q_network(model, X, y, repeats)
 
@@ -59,12 +62,26 @@ def stacked_members(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats:
     predictor = ImputedPredictor(model).fit(X, y)
     members = AuxiliaryEnsemble(10, random_state=0).fit(predictor, X, y).estimators_
     models = [FrozenModel(member, predictor.schema_) for member in members]
-    stacked, loop = stack(models), StackedModels(models)
+    stacked = stack(models)
+
+    def loop(rows: np.ndarray) -> np.ndarray:
+        return np.hstack([member(rows) for member in models])
+
     for n in (1, 256):
         rows = np.resize(X, (n, X.shape[1]))
         assert np.allclose(stacked(rows), loop(rows))
         ratio = ratio_of(partial(loop, rows), partial(stacked, rows), repeats, times=200 if n == 1 else 20)
         print(f"10 stacked members, {n:3d} rows: {ratio:6.1f} x as fast as a loop over members")
+
+
+def one_step(network: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) -> None:
+    """One step of a single case asks the model and five members about a hundred completed rows."""
+    forest = RandomForestClassifier(100, random_state=0)
+    for model in (LogisticRegression(), network, forest, HistGradientBoostingClassifier(random_state=0)):
+        predictor = ImputedPredictor(model.fit(X, y)).fit(X, y)
+        joint = stack([predictor.model_, AuxiliaryEnsemble(5, random_state=0).fit(predictor, X, y).stacked()])
+        ratio = ratio_of(partial(joint, X[:100]), partial(model.predict_proba, X[:1]), repeats, times=5)
+        print(f"{type(model).__name__} and 5 members, 100 rows: {ratio:6.1f} x the time of the model on one row")
 
 
 def targets(model: MLPClassifier, X: np.ndarray, y: np.ndarray, repeats: int) -> None:

@@ -52,9 +52,11 @@ def cases() -> Iterator[tuple[str, Any, Any]]:
     X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0, stratify=y)
     network = make_pipeline(StandardScaler(), MLPClassifier(random_state=0, max_iter=500)).fit(X_train, y_train)
     for policy in ("greedy", "static", "random"):
-        yield f"wine, MLP, {policy}", DynamicFeatureSelector(network, policy=policy, random_state=0).fit(
-            X_train, y_train
-        ), X_test[:N_TEST]
+        yield (
+            f"wine, MLP, {policy}",
+            DynamicFeatureSelector(network, policy=policy, random_state=0).fit(X_train, y_train),
+            X_test[:N_TEST],
+        )
     forest = RandomForestClassifier(50, random_state=0).fit(X_train, y_train)
     for adaptation in ("conditional", "mean", "rules"):
         fitted = DynamicFeatureSelector(forest, adaptation=adaptation, random_state=0).fit(X_train, y_train)
@@ -80,9 +82,7 @@ def torch_cases() -> Iterator[tuple[str, Any, Any]]:
     X = StandardScaler().fit_transform(X)
     X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0, stratify=y)
     torch.manual_seed(0)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(13, 32), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(32, 3)
-    )
+    net = torch.nn.Sequential(torch.nn.Linear(13, 32), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(32, 3))
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(100):
         optimizer.zero_grad()

@@ -68,7 +68,9 @@ def implied(graph: dict[str, set[str]], room: str, other: str) -> bool:
 def mermaid() -> str:
     """The graph as Mermaid draws it."""
     graph = rooms()
-    arrows = [f"    {room} --> {other}" for room in graph for other in sorted(graph[room]) if not implied(graph, room, other)]
+    arrows = [
+        f"    {room} --> {other}" for room in graph for other in sorted(graph[room]) if not implied(graph, room, other)
+    ]
     return "\n".join(["```mermaid", "graph TD", *arrows, "```", ""])
 
 

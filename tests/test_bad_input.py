@@ -1,13 +1,19 @@
 """What a caller can get wrong: the message names the thing and says what to do, and nothing is lost."""
 
+import contextlib
+import itertools
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -26,7 +32,12 @@ def numbers(n=60):
 
 def mixed(n=60):
     X, y = numbers(n)
-    return X.assign(city=np.random.default_rng(1).choice(["Ghent", "Lille"], n)), y
+    rng = np.random.default_rng(1)
+    return X.assign(
+        city=rng.choice(["Ghent", "Lille"], n),
+        smoker=rng.random(n) < 0.5,
+        tested=pd.array(rng.random(n) < 0.5, dtype="boolean"),
+    ), y
 
 
 def any_model(X):
@@ -43,12 +54,21 @@ def test_invalid_input_is_a_value_error_and_ours():
     assert issubclass(InvalidInput, AskwiseError)
 
 
-def refused(call, *words, error=InvalidInput):
-    """`call` is refused with a message that holds all of `words` (regular expressions)."""
-    with pytest.raises(error) as caught:
+def message_of(call, error):
+    """The message with which `call` is refused; None where it is not."""
+    try:
         call()
+    except error as found:
+        return str(found)
+    return None
+
+
+def refused(call, *words, error=InvalidInput, case=""):
+    """`call` is refused with a message that holds all of `words` (regular expressions)."""
+    message = message_of(call, error)
+    assert message is not None, f"{case}: not refused; expected a message with {words}"
     for word in words:
-        assert re.search(word, str(caught.value), re.DOTALL), f"{word!r} is not in: {caught.value}"
+        assert re.search(word, message, re.DOTALL), f"{case}: {word!r} is not in: {message}"
 
 
 # Training tables ------------------------------------------------------------------------------------------------------
@@ -75,39 +95,38 @@ BAD_TABLES = {
 }
 
 
-@pytest.mark.parametrize("estimator", [any_model, LogisticRegression()], ids=["callable", "to be fitted"])
-@pytest.mark.parametrize("name", BAD_TABLES)
-def test_training_tables(name, estimator):
-    spoil, words = BAD_TABLES[name]
+def test_training_tables():
     X, y = numbers()
-    refused(lambda: selector(estimator).fit(spoil(X), y), *words)
+    for name, (spoil, words) in BAD_TABLES.items():
+        for estimator in (any_model, LogisticRegression()):
+            refused(lambda e=estimator, spoil=spoil: selector(e).fit(spoil(X), y), *words, case=name)
+        for predictor in (ImputedPredictor, ConditionalPredictor, LocalPredictor):
+            owner = predictor(LogisticRegression())
+            refused(lambda owner=owner, spoil=spoil: owner.fit(spoil(X), y), *words, case=name)
 
 
-@pytest.mark.parametrize("predictor", [ImputedPredictor, ConditionalPredictor, LocalPredictor])
-@pytest.mark.parametrize("name", BAD_TABLES)
-def test_training_tables_of_predictors(name, predictor):
-    spoil, words = BAD_TABLES[name]
-    X, y = numbers()
-    refused(lambda: predictor(LogisticRegression()).fit(spoil(X), y), *words)
+BAD_ARRAYS: dict[str, tuple[Any, list[str]]] = {
+    "text": (np.array([["a", "b"]] * 60), ["text", "DataFrame"]),
+    "text among objects": (np.array([["a", 1.0]] * 60, dtype=object), ["text", "DataFrame"]),
+    "infinite": (np.full((60, 2), np.inf), ["infinity"]),
+    "a vector": (np.zeros(60), ["2D array"]),
+    "three dimensions": (np.zeros((60, 2, 2)), ["dim"]),
+    "no columns": (np.zeros((60, 0)), ["0 feature"]),
+    "no rows": (np.zeros((0, 2)), ["0 sample|one|empty|least"]),
+    "an empty column": (np.column_stack([np.arange(60.0), np.full(60, np.nan)]), ["'x1'", "no value in any row"]),
+    "identifiers": (np.column_stack([np.arange(60), np.arange(60) + 2**53]), [r"beyond 2\*\*53", "digits"]),
+    "negative identifiers": (np.column_stack([np.arange(60), np.arange(60) - 2**62]), [r"beyond 2\*\*53"]),
+    "masked identifiers": (np.ma.MaskedArray(np.arange(120).reshape(60, 2) + 2**53), [r"beyond 2\*\*53"]),
+    "sparse": (csr_matrix(np.eye(60)), ["sparse matrix", "dense", r"X\.toarray\(\)"]),
+    "sparse array": (csr_array(np.eye(60)), ["sparse matrix", r"X\.toarray\(\)"]),
+}
 
 
-@pytest.mark.parametrize(
-    ("array", "words"),
-    [
-        (np.array([["a", "b"]] * 60), ["text", "DataFrame"]),
-        (np.array([["a", 1.0]] * 60, dtype=object), ["text", "DataFrame"]),
-        (np.full((60, 2), np.inf), ["infinity"]),
-        (np.zeros(60), ["2D array"]),
-        (np.zeros((60, 2, 2)), ["dim"]),
-        (np.zeros((60, 0)), ["0 feature"]),
-        (np.zeros((0, 2)), ["0 sample|one|empty|least"]),
-        (np.column_stack([np.arange(60.0), np.full(60, np.nan)]), ["'x1'", "no value in any row"]),
-    ],
-)
-def test_training_arrays(array, words):
-    y = np.arange(len(array)) % 2
-    for estimator in (any_model, LogisticRegression()):
-        refused(lambda e=estimator: selector(e).fit(array, y), *words, error=ValueError)
+def test_training_arrays():
+    for name, (array, words) in BAD_ARRAYS.items():
+        y = np.arange(array.shape[0]) % 2
+        for owner in (selector(), selector(LogisticRegression()), ConditionalPredictor(LogisticRegression())):
+            refused(lambda o=owner, X=array, y=y: o.fit(X, y), *words, error=ValueError, case=name)
 
 
 def test_an_empty_frame():
@@ -132,22 +151,26 @@ BAD_LABELS = {
 }
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), "fitted"], ids=["to be fitted", "fitted"])
-@pytest.mark.parametrize("name", BAD_LABELS)
-def test_labels(name, estimator):
-    spoil, words = BAD_LABELS[name]
+def test_labels():
     X, y = numbers()
-    model = LogisticRegression().fit(X, y) if estimator == "fitted" else estimator
-    refused(lambda: selector(model).fit(X, spoil(y)), *words, error=ValueError)
-    refused(lambda: ConditionalPredictor(model).fit(X, spoil(y)), *words, error=ValueError)
+    for name, (spoil, words) in BAD_LABELS.items():
+        for model in (LogisticRegression(), LogisticRegression().fit(X, y)):
+            for owner in (selector(model), ConditionalPredictor(model)):
+                refused(lambda o=owner, spoil=spoil: o.fit(X, spoil(y)), *words, error=ValueError, case=name)
 
 
-@pytest.mark.parametrize("labels", [["ill", "well"], [0, 2], [0.5, 1.0], [False, None]])
-def test_labels_that_the_model_does_not_know(labels):
+def test_labels_that_the_model_does_not_know():
     X, y = numbers()
     model = LogisticRegression().fit(X, y)
-    given = np.array(labels, dtype=object if None in labels else None)[y]
-    refused(lambda: selector(model).fit(X, given), "does not know|NaN|continuous", error=ValueError)
+    kinds: list[list[Any]] = [["ill", "well"], [0, 2], [0.5, 1.0], [False, None]]
+    for labels in kinds:
+        given = np.array(labels, dtype=object if None in labels else None)[y]
+        refused(
+            lambda y=given: selector(model).fit(X, y),
+            "does not know|NaN|continuous",
+            error=ValueError,
+            case=str(labels),
+        )
 
 
 def test_a_label_that_the_model_does_not_know_is_named():
@@ -177,61 +200,117 @@ ASKING = {
     "acquire": lambda s, X: s.acquire(X, budget=1),
     "uncertainty": lambda s, X: s.uncertainty(X),
     "scores": lambda s, X: s.scores(X),
-    "evaluate": lambda s, X: s.evaluate(X, [0] * len(X), budgets=[1]),
+    "evaluate": lambda s, X: s.evaluate(X, [0] * np.shape(X)[0], budgets=[1]),
+}
+
+
+BAD_QUERIES: dict[str, tuple[Any, list[str]]] = {
+    "missing column": (lambda X: X.drop(columns="iron"), ["iron"]),
+    "extra column": (lambda X: X.assign(weight=1.0), ["weight"]),
+    "renamed": (lambda X: X.rename(columns={"iron": "copper"}), ["iron", "copper"]),
+    "other order": (lambda X: X[X.columns[::-1]], ["order"]),
+    "infinite": (lambda X: X.assign(iron=np.inf), ["'iron'", "infinite"]),
+    "text for a number": (lambda X: X.assign(iron="much"), ["'iron'", "must hold numbers", "much"]),
+    "a number as text": (lambda X: X.assign(iron="3"), ["'iron'", "must hold numbers", "'3'"]),
+    "an identifier": (lambda X: X.assign(iron=2**53 + 1), ["'iron'", r"beyond 2\*\*53", "identifier"]),
+    "date": (lambda X: X.assign(iron=pd.Timestamp("2020-02-02")), ["'iron'", "dates or times", "number first"]),
+    "list": (lambda X: X.assign(iron=[[1, 2]] * len(X)), ["'iron'", "must hold numbers"]),
+    "list for text": (lambda X: X.assign(city=[["Ghent"]] * len(X)), ["'city'"]),
+    "number for text": (lambda X: X.assign(city=7), ["'city'", "'Ghent', 'Lille'", "7", "not text"]),
+    "text for a boolean": (lambda X: X.assign(smoker="False"), ["'smoker'", r"\[False, True\]", "'False'"]),
+    "another text for a boolean": (lambda X: X.assign(smoker="no"), ["'smoker'", r"\[False, True\]", "'no'"]),
+    "number for a boolean": (lambda X: X.assign(smoker=7), ["'smoker'", r"\[False, True\]", "7"]),
+    "text for a nullable boolean": (lambda X: X.assign(tested="False"), ["'tested'", r"\[False, True\]", "'False'"]),
+    "number for a nullable boolean": (lambda X: X.assign(tested=7), ["'tested'", r"\[False, True\]", "7"]),
+    "array with text": (lambda X: X.to_numpy(), ["text|DataFrame"]),
+    "array for categories": (lambda X: np.zeros(X.shape), ["DataFrame", "categories"]),
+    "sparse": (lambda X: csr_matrix(np.zeros(X.shape)), ["sparse matrix", r"X\.toarray\(\)"]),
 }
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-@pytest.mark.parametrize("ask", ASKING)
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda X: X.drop(columns="iron"), ["iron"]),
-        (lambda X: X.assign(weight=1.0), ["weight"]),
-        (lambda X: X.rename(columns={"iron": "copper"}), ["iron", "copper"]),
-        (lambda X: X[X.columns[::-1]], ["order"]),
-        (lambda X: X.assign(iron=np.inf), ["'iron'", "infinite"]),
-        (lambda X: X.assign(iron="much"), ["'iron'", "must hold numbers", "much"]),
-        (lambda X: X.assign(iron=pd.Timestamp("2020-02-02")), ["'iron'", "dates or times", "number first"]),
-        (lambda X: X.assign(iron=[[1, 2]] * len(X)), ["'iron'", "must hold numbers"]),
-        (lambda X: X.assign(city=[["Ghent"]] * len(X)), ["'city'"]),
-        (lambda X: X.to_numpy(), ["text|DataFrame"]),
-        (lambda X: X.drop(columns="city").assign(city=0.0).to_numpy(), ["DataFrame", "categories"]),
-    ],
-    ids=[
-        "missing column",
-        "extra column",
-        "renamed",
-        "other order",
-        "infinite",
-        "text for a number",
-        "date",
-        "list",
-        "list for text",
-        "array with text",
-        "array for categories",
-    ],
-)
-def test_tables_to_be_asked_about(fitted, ask, spoil, words):
+def test_tables_to_be_asked_about(fitted):
     X, _ = mixed(5)
-    before = joblib.hash(fitted)
-    refused(lambda: ASKING[ask](fitted, spoil(X)), *words, error=ValueError)
-    assert joblib.hash(fitted) == before
+    before, answers = joblib.hash(fitted), fitted.predict_proba(X)
+    for name, (spoil, words) in BAD_QUERIES.items():
+        for ask, call in ASKING.items():
+            spoilt = spoil(X)
+            case = f"{ask}, {name}"
+            refused(lambda call=call, X=spoilt: call(fitted, X), *words, error=ValueError, case=case)
+        assert joblib.hash(fitted) == before, name
+    np.testing.assert_array_equal(fitted.predict_proba(X), answers)
+    absent = X.astype({"smoker": object}).assign(smoker=None, tested=None)
+    assert fitted.predict(absent).shape == (5,)
 
 
-@pytest.mark.parametrize("ask", ASKING)
-@pytest.mark.parametrize(
-    ("array", "words"),
-    [
-        (np.zeros((3, 3)), ["3 features", "4"]),
-        (np.full((3, 4), np.inf), ["infinity"]),
-        (np.array([["a"] * 4]), ["text"]),
-        (np.zeros(4), ["2D"]),
-    ],
-    ids=["too few columns", "infinite", "text", "one row as a vector"],
-)
-def test_arrays_to_be_asked_about(on_array, ask, array, words):
-    refused(lambda: ASKING[ask](on_array, array), *words, error=ValueError)
+def test_arrays_to_be_asked_about(on_array):
+    arrays: dict[str, tuple[Any, list[str]]] = {
+        "too few columns": (np.zeros((3, 3)), ["3 features", "4"]),
+        "infinite": (np.full((3, 4), np.inf), ["infinity"]),
+        "text": (np.array([["a"] * 4]), ["text"]),
+        "one row as a vector": (np.zeros(4), ["2D"]),
+        "an identifier": (np.full((3, 4), 2**53), [r"beyond 2\*\*53"]),
+    }
+    for name, (array, words) in arrays.items():
+        for ask, call in ASKING.items():
+            refused(lambda c=call, X=array: c(on_array, X), *words, error=ValueError, case=f"{ask}, {name}")
+
+
+def test_masked_arrays_hide_what_they_mask(on_array):
+    X = np.random.default_rng(3).normal(size=(6, 4))
+    hidden = np.arange(24).reshape(6, 4) % 3 == 0
+    holes, masked = np.where(hidden, np.nan, X), np.ma.MaskedArray(X, mask=hidden)
+    np.testing.assert_array_equal(on_array.predict_proba(masked), on_array.predict_proba(holes))
+    np.testing.assert_array_equal(on_array.suggest(masked), on_array.suggest(holes))
+    np.testing.assert_array_equal(on_array.acquire(masked).order, on_array.acquire(holes).order)
+
+
+class PolarsFrame:
+    """What askwise uses of a polars DataFrame, whose own conversion to pandas needs pyarrow."""
+
+    def __init__(self, columns):
+        self.data = columns
+
+    def get_columns(self):
+        return list(self.data)
+
+    def to_dict(self, *, as_series=True):
+        assert not as_series
+        return dict(self.data)
+
+    def to_pandas(self):
+        raise ModuleNotFoundError("pyarrow is required")
+
+    def __len__(self):
+        return len(next(iter(self.data.values())))
+
+
+def polars_frames(columns):
+    """The same table as every kind of polars frame that there is on this machine."""
+    frames = [PolarsFrame(columns)]
+    with contextlib.suppress(ImportError):
+        import polars  # type: ignore[import-not-found, unused-ignore]
+
+        frames.append(polars.DataFrame(columns))
+    return frames
+
+
+def test_polars_frames_are_taken_without_pyarrow():
+    X, y = mixed()
+    X.loc[3, "iron"] = np.nan
+    columns = {name: [None if pd.isna(cell) else cell for cell in X[name]] for name in X.columns}
+    model = make_pipeline(
+        ColumnTransformer([("city", OneHotEncoder(), ["city"])], remainder=SimpleImputer()), LogisticRegression()
+    )
+    X = X.astype({"tested": object})
+    expected = selector(model, policy="random").fit(X, y)
+    alone = ConditionalPredictor(model, random_state=0).fit(X, y).predict_proba(X)
+    for frame in polars_frames(columns):
+        found = selector(model, policy="random").fit(frame, y)
+        assert found.features_ == list(X.columns)
+        np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(X), rtol=0, atol=1e-12)
+        by_predictor = ConditionalPredictor(model, random_state=0).fit(frame, y).predict_proba(frame)
+        np.testing.assert_allclose(by_predictor, alone, rtol=0, atol=1e-12)
 
 
 def test_a_category_never_seen_is_refused_in_a_session_and_passed_on_in_a_batch(fitted):
@@ -243,6 +322,7 @@ def test_a_category_never_seen_is_refused_in_a_session_and_passed_on_in_a_batch(
     refused(lambda: fitted.start({"city": "Paris"}), "'city'", "'Paris'")
     abroad = X[:3].assign(city="Paris")
     assert fitted.predict(abroad).shape == (3,)
+    refused(lambda: session.answer("city", "Paris"), "'city'", "'Ghent', 'Lille'", "'Paris'")  # still
     # A model that refuses it says so itself.
     strict = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(X[["city"]], y)
     owner = selector(strict).fit(X[["city"]], y)
@@ -258,53 +338,78 @@ def shared_prices(entry: Any):
     return Prices([5] * 4, shared=[entry])
 
 
-@pytest.mark.parametrize(
-    ("costs", "words"),
-    [
-        ([1, 2, 3], ["each of the 4 features", r"\(3,\)", "'age', 'iron'"]),
-        ([1, 2, 3, 4, 5], ["each of the 4 features", r"\(5,\)"]),
-        (5, ["each of the 4 features"]),
-        ([1, -1, 1, 1], ["'iron'", "finite number >= 0", "-1"]),
-        ([1, np.nan, 1, 1], ["'iron'", "finite number >= 0", "nan"]),
-        ([1, np.inf, 1, 1], ["'iron'", "finite number >= 0", "available"]),
-        ({"iron": -1}, ["'iron'", "finite number >= 0"]),
-        ({"iron": "cheap"}, ["'iron'", "finite number >= 0", "'cheap'"]),
-        ({"iron": None}, ["'iron'", "finite number >= 0"]),
-        ({"copper": 1}, ["no feature 'copper'", "'age', 'iron'"]),
-        ("cheap", ["costs must be numbers", "'cheap'"]),
-        (Prices([5] * 4, shared=[(["iron"], 1)]), ["two or more", "'iron'"]),
-        (Prices([5] * 4, shared=[(["iron", "iron"], 1)]), ["two or more", "'iron'"]),
-        (Prices([5] * 4, shared=[(["iron", "copper"], 1)]), ["no feature 'copper'"]),
-        (Prices([5, 1, 5, 5], shared=[(["iron", "scan"], 2)]), ["'iron'", "more than its price 1", "lower it"]),
-        (Prices([5] * 4, shared=[(["iron", "scan"], -1)]), [r"saving of \['iron', 'scan'\]", ">= 0"]),
-        (shared_prices((["iron", "scan"], "some")), [r"saving of \['iron', 'scan'\]", "'some'"]),
-        (shared_prices("iron"), ["pairs"]),
-    ],
-)
-def test_prices(costs, words):
-    X, y = numbers()
-    refused(lambda: selector(costs=costs).fit(X, y), *words)
+BAD_PRICES: list[tuple[Any, list[str]]] = [
+    ([1, 2, 3], ["each of the 4 features", r"\(3,\)", "'age', 'iron'"]),
+    ([1, 2, 3, 4, 5], ["each of the 4 features", r"\(5,\)"]),
+    (5, ["each of the 4 features"]),
+    ([1, -1, 1, 1], ["'iron'", "finite number >= 0", "-1"]),
+    ([1, np.nan, 1, 1], ["'iron'", "finite number >= 0", "nan"]),
+    ([1, np.inf, 1, 1], ["'iron'", "finite number >= 0", "available"]),
+    ({"iron": -1}, ["'iron'", "finite number >= 0"]),
+    ({"iron": "cheap"}, ["'iron'", "finite number >= 0", "'cheap'"]),
+    ({"iron": None}, ["'iron'", "finite number >= 0"]),
+    ({"copper": 1}, ["no feature 'copper'", "'age', 'iron'"]),
+    ("cheap", ["costs must be numbers", "'cheap'"]),
+    (Prices([5] * 4, shared=[(["iron"], 1)]), ["two or more", "'iron'"]),
+    (Prices([5] * 4, shared=[(["iron", "iron"], 1)]), ["two or more", "'iron'"]),
+    (Prices([5] * 4, shared=[(["iron", "copper"], 1)]), ["no feature 'copper'"]),
+    (Prices([5, 1, 5, 5], shared=[(["iron", "scan"], 2)]), ["'iron'", "more than its price 1", "lower it"]),
+    (Prices([5] * 4, shared=[(["iron", "scan"], -1)]), [r"saving of \['iron', 'scan'\]", ">= 0"]),
+    (shared_prices((["iron", "scan"], "some")), [r"saving of \['iron', 'scan'\]", "'some'"]),
+    (shared_prices("iron"), ["pairs"]),
+    (Prices([5] * 4, shared=cast(Any, 5)), ["shared must be a list of pairs", "got 5"]),
+    (pd.Series([1, 2], index=["iron", "iron"]), ["'iron'", "twice"]),
+    (pd.Series([1, 2], index=["iron", "copper"]), ["no feature 'copper'"]),
+    (pd.Series([1, 2]), ["each of the 4 features"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
-        ({"lab": ["iron", "copper"]}, ["'lab'", "'copper'", "does not have"]),
-        ({"lab": ["iron", 9]}, ["'lab'", "9", "does not have"]),
-        ({"lab": ["iron", -1]}, ["'lab'", "-1", "does not have"]),
-        ({"lab": ["iron", "iron"]}, ["'iron'", "'lab'"]),
-        ({"lab": ["iron"], "blood": ["sugar", "iron"]}, ["'iron'", "'lab'", "'blood'"]),
-        ({"lab": []}, ["'lab'", "one or more columns"]),
-        ({"lab": "iron"}, ["'lab'", "one or more columns", "'iron'"]),
-        ({"lab": 3}, ["'lab'", "one or more columns"]),
-        ({"age": ["iron", "sugar"]}, ["'age'", "rename the group"]),
-        (["iron", "sugar"], ["groups", "dict"]),
-        ({1: ["iron"], "1": ["sugar"]}, ["'1'"]),
-    ],
-)
-def test_groups(groups, words):
+def test_prices():
     X, y = numbers()
-    refused(lambda: selector(groups=groups).fit(X, y), *words)
+    for costs, words in BAD_PRICES:
+        refused(lambda costs=costs: selector(costs=costs).fit(X, y), *words, case=repr(costs))
+
+
+def test_prices_in_a_series_go_by_its_names():
+    X, y = numbers()
+    by_name = pd.Series({"scan": 9.0, "age": 0.0, "iron": 3.0})
+    assert selector(costs=by_name, policy="random").fit(X, y).costs_.tolist() == [0, 3, 1, 9]
+    in_order = pd.Series([4.0, 3.0, 2.0, 1.0])
+    assert selector(costs=in_order, policy="random").fit(X, y).costs_.tolist() == [4, 3, 2, 1]
+
+
+def test_a_budget_of_ten_prices_buys_ten_features():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 12))).add_prefix("x")
+    price = 1234567.89
+    owner = selector(costs=[price] * 12, policy="random", epistemic=None).fit(X, np.arange(30) % 2)
+    assert (owner.acquire(X[:3], budget=10 * price).order >= 0).sum(axis=1).tolist() == [10] * 3
+    assert (owner.acquire(X[:3], budget=9.99 * price).order >= 0).sum(axis=1).tolist() == [9] * 3
+    session = owner.start(budget=10 * price)
+    for i in range(10):
+        session.answer(f"x{i}", 0.5)
+    assert session.suggest() is None
+    refused(lambda: session.answer("x11", 0.5), "'x11' costs", "left")
+
+
+BAD_GROUPS: list[tuple[Any, list[str]]] = [
+    ({"lab": ["iron", "copper"]}, ["'lab'", "'copper'", "does not have"]),
+    ({"lab": ["iron", 9]}, ["'lab'", "9", "does not have"]),
+    ({"lab": ["iron", -1]}, ["'lab'", "-1", "does not have"]),
+    ({"lab": ["iron", "iron"]}, ["'iron'", "'lab'"]),
+    ({"lab": ["iron"], "blood": ["sugar", "iron"]}, ["'iron'", "'lab'", "'blood'"]),
+    ({"lab": []}, ["'lab'", "one or more columns"]),
+    ({"lab": "iron"}, ["'lab'", "one or more columns", "'iron'"]),
+    ({"lab": 3}, ["'lab'", "one or more columns"]),
+    ({"age": ["iron", "sugar"]}, ["'age'", "rename the group"]),
+    (["iron", "sugar"], ["groups", "dict"]),
+    ({1: ["iron"], "1": ["sugar"]}, ["'1'"]),
+]
+
+
+def test_groups():
+    X, y = numbers()
+    for groups, words in BAD_GROUPS:
+        refused(lambda groups=groups: selector(groups=groups).fit(X, y), *words, case=repr(groups))
 
 
 def test_the_price_of_a_column_that_is_part_of_a_group():
@@ -316,16 +421,19 @@ def test_the_price_of_a_column_that_is_part_of_a_group():
 # Money, masks, answers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [-1, -0.01, np.nan, "much", [1, 2], [[1.0]], {}])
-def test_budgets(fitted, budget):
+def test_budgets(fitted):
     X, y = mixed()
     nothing = X[:3].assign(scan=np.nan)
-    words = ["budget must be"]
-    refused(lambda: fitted.acquire(X[:3], budget=budget), *words)
-    refused(lambda: fitted.suggest(nothing, budget=budget), *words)
-    refused(lambda: fitted.start(budget=budget), *words)
-    refused(lambda: selector(budget=budget).fit(X, y), *words)
-    refused(lambda: fitted.evaluate(X[:3], y[:3], budgets=[budget]), *words)
+    budgets: list[Any] = [-1, -0.01, np.nan, "much", [1, 2], [[1.0]], {}]
+    calls: list[Callable[[Any], Any]] = [
+        lambda budget: fitted.acquire(X[:3], budget=budget),
+        lambda budget: fitted.suggest(nothing, budget=budget),
+        lambda budget: fitted.start(budget=budget),
+        lambda budget: selector(budget=budget).fit(X, y),
+        lambda budget: fitted.evaluate(X[:3], y[:3], budgets=[budget]),
+    ]
+    for budget, call in itertools.product(budgets, calls):
+        refused(lambda b=budget, call=call: call(b), "budget must be", case=repr(budget))
 
 
 def test_a_negative_budget_of_one_row(fitted):
@@ -333,32 +441,46 @@ def test_a_negative_budget_of_one_row(fitted):
     refused(lambda: fitted.acquire(X[:3], budget=[1, -1, 1]), "budget must be >= 0")
 
 
-@pytest.mark.parametrize("owner", ["known", "available"])
-@pytest.mark.parametrize(
-    ("mask", "words"),
-    [
-        (np.zeros((3, 5)), ["boolean", "float64"]),
-        (np.zeros((3, 5), int), ["boolean", "int64"]),
-        ([0, 1, 0, 1, 0], ["boolean"]),
-        (["city"], ["boolean"]),
-        (np.zeros((3, 4), bool), [r"shape \(3, 5\)", r"\(3, 4\)"]),
-        (np.zeros((2, 5), bool), [r"shape \(3, 5\)", r"\(2, 5\)"]),
-        (np.zeros(3, bool), [r"shape \(3, 5\)", r"\(3,\)"]),
-        (True, [r"shape \(3, 5\)"]),
-    ],
-)
-def test_masks(fitted, owner, mask, words):
-    X, _ = mixed()
-    refused(lambda: fitted.acquire(X[:3], budget=1, **{owner: mask}), owner, *words)
-    if owner == "available":
-        refused(lambda: fitted.suggest(X[:3], **{owner: mask}), owner, *words)
+BAD_MASKS: list[tuple[Any, list[str]]] = [
+    (np.zeros((3, 7)), ["boolean", "float64"]),
+    (np.zeros((3, 7), int), ["boolean", "int64"]),
+    ([0, 1, 0, 1, 0, 0, 0], ["boolean"]),
+    (["city"], ["boolean"]),
+    (np.zeros((3, 4), bool), [r"shape \(3, 7\)", r"\(3, 4\)"]),
+    (np.zeros((2, 7), bool), [r"shape \(3, 7\)", r"\(2, 7\)"]),
+    (np.zeros(3, bool), [r"shape \(3, 7\)", r"\(3,\)"]),
+    (True, [r"shape \(3, 7\)"]),
+]
 
 
-@pytest.mark.parametrize("mask", [np.zeros((3, 4)), "all", np.zeros((3, 3), bool), np.zeros((4, 4), bool)])
-def test_masks_of_predictors(mask):
+def test_masks(fitted):
+    X = mixed()[0][:3]
+    for mask, words in BAD_MASKS:
+        refused(lambda m=mask: fitted.acquire(X, budget=1, known=m), "known", *words, case=repr(mask))
+        refused(lambda m=mask: fitted.acquire(X, budget=1, available=m), "available", *words, case=repr(mask))
+        refused(lambda m=mask: fitted.suggest(X, available=m), "available", *words, case=repr(mask))
+
+
+def test_masks_of_predictors():
     X, y = numbers()
     predictor = ImputedPredictor(LogisticRegression()).fit(X, y)
-    refused(lambda: predictor.predict_proba(X[:3], mask), "mask must")
+    masks: list[Any] = [np.zeros((3, 4)), "all", np.zeros((3, 3), bool), np.zeros((4, 4), bool)]
+    for mask in masks:
+        refused(lambda m=mask: predictor.predict_proba(X[:3], m), "mask must", case=repr(mask))
+
+
+def test_parameters_of_predictors():
+    X, y = numbers()
+    wrong: list[tuple[Any, list[str]]] = [
+        (ImputedPredictor(any_model, "marginal", n_draws=0), ["ImputedPredictor: n_draws", "at least 1", "got 0"]),
+        (ImputedPredictor(any_model, "marginal", n_draws=cast(Any, "a")), ["n_draws", "at least 1", "got 'a'"]),
+        (ImputedPredictor(any_model, "median"), ["strategy must be one of", "'median'"]),
+        (ConditionalPredictor(any_model, n_neighbors=cast(Any, "a")), ["ConditionalPredictor: n_neighbors", "got 'a'"]),
+        (ConditionalPredictor(any_model, bandwidth=cast(Any, None)), ["bandwidth", "got None"]),
+        (LocalPredictor(LogisticRegression(), max_models=cast(Any, "a")), ["LocalPredictor: max_models", "got 'a'"]),
+    ]
+    for predictor, words in wrong:
+        refused(lambda p=predictor: p.fit(X, y), *words, case=repr(predictor))
 
 
 def test_a_feature_that_is_known_already(fitted):
@@ -376,27 +498,26 @@ def test_a_feature_that_is_known_already(fitted):
 # Models ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (lambda X: np.full((len(X), 3), 1 / 3), ["shape", r"\[0, 1\]", ", 3\\)"]),
-        (lambda X: np.full(len(X), 0.5), ["shape", r"\[0, 1\]"]),
-        (lambda X: np.full((1, 2), 0.5), ["shape", r"\(1, 2\)"]),
-        (lambda X: np.full((len(X), 2), 3.0), ["sum to one", r"\[3.0, 3.0\]", "softmax"]),
-        (lambda X: np.tile([1.5, -0.5], (len(X), 1)), [">= 0", r"\[1.5, -0.5\]"]),
-    ],
-)
-def test_models_that_give_no_probabilities(model, words):
-    X, y = numbers()
-    refused(lambda: selector(model).fit(X, y).predict(X), *words)
-    refused(lambda: selector(wrap(model, [0, 1])).fit(X, y).predict(X), *words)
+BAD_MODELS: list[tuple[Any, list[str]]] = [
+    (lambda X: np.full((len(X), 3), 1 / 3), ["shape", r"\[0, 1\]", ", 3\\)"]),
+    (lambda X: np.full(len(X) + 1, 0.5), ["shape", r"\[0, 1\]"]),
+    (lambda X: np.full((1, 2), 0.5) if len(X) > 1 else np.full((2, 2), 0.5), ["shape", r"\(rows, classes"]),
+    (lambda X: np.full((len(X), 2), 3.0), ["sum to one", r"\[3.0, 3.0\]", "softmax"]),
+    (lambda X: np.tile([1.5, -0.5], (len(X), 1)), [">= 0", r"\[1.5, -0.5\]"]),
+]
 
 
-@pytest.mark.parametrize("fit_first", [False, True])
-def test_an_estimator_without_probabilities(fit_first):
+def test_models_that_give_no_probabilities():
     X, y = numbers()
-    model = Perceptron().fit(X, y) if fit_first else Perceptron()
-    refused(lambda: selector(model).fit(X, y), "Perceptron", "predict_proba", "CalibratedClassifierCV")
+    for i, (model, words) in enumerate(BAD_MODELS):
+        for given in (model, wrap(model, [0, 1])):
+            refused(lambda m=given: selector(m).fit(X, y).predict(X), *words, case=f"model {i}")
+
+
+def test_an_estimator_without_probabilities():
+    X, y = numbers()
+    for model in (Perceptron(), Perceptron().fit(X, y)):
+        refused(lambda m=model: selector(m).fit(X, y), "Perceptron", "predict_proba", "CalibratedClassifierCV")
 
 
 def test_a_refused_fit_can_be_repeated_with_what_was_meant():

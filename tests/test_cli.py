@@ -14,11 +14,23 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from askwise.cli.app import Model, app
-from askwise.cli.console import make_console, print_rules
+from askwise.cli.app import app
+from askwise.cli.comparison import missing_note
+from askwise.cli.console import make_console
+from askwise.cli.options import Model
+from askwise.cli.steps import print_rules, print_warnings
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
-from askwise.reference_models import MODELS, MOST_TEST_ROWS, MOST_TRAINING_ROWS, TEST_SHARE, make_model, split_rows
+from askwise.reference_models import (
+    MODELS,
+    MOST_TEST_ROWS,
+    MOST_TRAINING_ROWS,
+    TEST_SHARE,
+    make_model,
+    split_rows,
+    train_reference_model,
+)
+from askwise.selector import DynamicFeatureSelector
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 
@@ -146,6 +158,10 @@ def test_demo_of_a_tree_prints_the_rules_of_the_last_step(tmp_path):
     assert "The rules behind it" in page.read_text(encoding="utf-8")
 
 
+def conditions(rule: dict[str, Any]) -> list[str]:
+    return rule["conditions"]
+
+
 @pytest.mark.parametrize("model", ["tree", "subset-tree", "fuzzy-tree"])
 def test_rules_in_json_make_up_the_prediction_of_their_step(model, csv, tmp_path):
     """Crisp or fuzzy, the rules that fire, weighted, are the probabilities; the last column asked is in the words."""
@@ -157,12 +173,12 @@ def test_rules_in_json_make_up_the_prediction_of_their_step(model, csv, tmp_path
     assert found["adaptation"] == "rules"
     start, *steps = found["story"]["trace"]
     assert (start["rules"]["firing"], start["rules"]["n_firing"]) == ([], 0)
-    assert all(rule["if"] == [] and rule["open"] for rule in start["rules"]["possible"])
+    assert all(conditions(rule) == [] and rule["open"] for rule in start["rules"]["possible"])
     asked: list[str] = []
     for step in steps:
         asked.append(step["feature"])
         rules = step["rules"]
-        words = [word for rule in [*rules["firing"], *rules["possible"]] for word in rule["if"]]
+        words = [word for rule in [*rules["firing"], *rules["possible"]] for word in conditions(rule)]
         assert words
         assert all(any(name in word for name in asked) for word in words)
         assert all(step["feature"] not in word for rule in rules["possible"] for word in rule["open"])
@@ -204,7 +220,7 @@ def test_rules_of_a_model_without_rules_are_refused(command, csv, tmp_path):
 
 
 def test_ask_shows_two_rules_of_each_kind_after_every_answer():
-    result = run("ask", "--model", "tree", text="1.1\nu\n1.2\n?\nq\n")
+    result = run("ask", "--model", "tree", text="1.1\nu\n1.2\n-\nq\n")
     assert result.exit_code == 0, result.output
     shown = result.stdout.split("prediction ")[1:-1]  # the last is the table of the story
     assert len(shown) == 5
@@ -230,7 +246,15 @@ def test_ask_gives_the_rules_in_json_and_none_without_rules(csv):
 
 
 def rule(words: list[str], **more: Any) -> dict[str, Any]:
-    return {"if": words, "then": "[bold]", "confidence": 0.97, "support": 42.0, "degree": 1.0, "weight": 0.61, **more}
+    return {
+        "conditions": words,
+        "then": "[bold]",
+        "confidence": 0.97,
+        "support": 42.0,
+        "degree": 1.0,
+        "weight": 0.61,
+        **more,
+    }
 
 
 def printed(firing: list[dict[str, Any]], possible: list[dict[str, Any]], **counts: int) -> str:
@@ -247,19 +271,40 @@ def test_rules_in_words():
         "Rules that fire:",
         "  - if flavanoids > 1.6 and proline > 755: [bold], confidence 97% (42 training",
         "    rows), weight 61%",
-        "  - always: [bold], confidence 97% (1 training row), fires to 40%, weight 39%",
+        "  - always: [bold], confidence 97% (1 training row), fires at 40%, weight 39%",
         "Could still decide:",
-        "  - if [hue] > 3.8: [bold], confidence 97% (3.1 rows)",
+        "  - if [hue] > 3.8: [bold], confidence 97% (3.1 training rows)",
     ]
 
 
 def test_many_rules_and_long_ones_are_cut():
-    said = printed([rule(["x" * 200, *"abcdef"])] * 3, [rule([], open=["y <= 1"])] * 5, n_firing=30, n_possible=7)
+    firing = [rule([f"{k}{'x' * 200}", *"abcdef"]) for k in range(3)]
+    said = printed(firing, [rule([], open=[f"y <= {k}"]) for k in range(5)], n_firing=30, n_possible=7)
     assert "Rules that fire (2 of 30):" in said
     assert "Could still decide (2 of 7):" in said
     assert said.count("- if ") == 4
     assert "… and a and b and c and 3 more: [bold]" in " ".join(said.split())
     assert max(len(line) for line in said.splitlines()) <= 80
+
+
+def test_rules_alike_are_one_line_and_rules_without_rows_say_so():
+    said = printed([rule(["x > 1"], weight=0.2)] * 3, [rule([], open=["y <= 1"], support=0.0)])
+    assert said.splitlines()[1:3] == [
+        "  - if x > 1: [bold], confidence 97% (42 training rows, 3 rules alike), weight",
+        "    60%",
+    ]
+    assert "confidence 97% (the model's own; no training row fits)" in " ".join(said.split())
+
+
+def test_warnings_and_control_characters_in_the_terminal():
+    outside = [{"feature": "age", "column": "a\x1b[2Jge", "value": 300, "seen": [18, 96]}]
+    with (console := make_console()).capture() as shown:
+        print_warnings(console, {"outside": outside, "novelty": "infinite"})
+        print_warnings(console, {})
+    said = " ".join(shown.get().split())
+    assert "! a\\u001b[2Jge 300 is outside everything seen in training (18 to 96)." in said
+    assert "novelty infinite" in said
+    assert said.endswith("! Do not rely on this prediction.")
 
 
 def test_no_rule_is_said_too():
@@ -279,9 +324,8 @@ def test_a_missing_extra_is_named(monkeypatch, tmp_path):
     assert 'pip install "askwise[boosting]"' in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("columns", "target", "message"),
-    [
+def test_tables_that_cannot_be_used_are_refused_by_name(csv, tmp_path):
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({}, "nope", r"no column 'nope'. Its columns are: size, color \[hue\], flag, count, answer"),
         ({"answer": ["yes", None] * 40}, "answer", r"missing in 40 of 80 rows .*the first is row 2"),
         ({"answer": "yes"}, "answer", "two or more classes"),
@@ -291,32 +335,22 @@ def test_a_missing_extra_is_named(monkeypatch, tmp_path):
         ({"day": pd.date_range("2020-01-01", periods=80).astype(str)}, "answer", r"'day' .* date into a number"),
         ({"empty": np.nan}, "answer", "'empty' .* is empty"),
         ({"far": np.inf}, "answer", "'far' holds an infinite value"),
-    ],
-)
-def test_tables_that_cannot_be_used_are_refused_by_name(csv, tmp_path, columns, target, message):
-    result = run("demo", "--csv", csv(**columns), "--target", target, "--report", tmp_path / "p.html")
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    said = result.stderr.splitlines()[-1]
-    assert said.startswith("askwise: ")
-    assert pd.Series([said]).str.contains(message).item(), said
+        ({"age": [*range(79), "n/d"]}, "answer", r"'age' .*'n/d' \(first in line 81\).*--missing 'n/d'"),
+    ]
+    for columns, target, message in cases:
+        result = run("demo", "--csv", csv(**columns), "--target", target, "--report", tmp_path / "p.html")
+        assert (result.exit_code, result.stdout) == (2, "")
+        said = result.stderr.splitlines()[-1]
+        assert said.startswith("askwise: ")
+        assert re.search(message, said), said
 
 
 def test_files_that_are_no_tables_are_refused(csv, tmp_path):
-    empty = tmp_path / "empty.csv"
-    empty.touch()
-    binary = tmp_path / "binary.csv"
-    binary.write_bytes(b"\xff\xfe\x00\x81\n" * 30)
-    semicolons = tmp_path / "semicolons.csv"
-    make_table().to_csv(semicolons, index=False, sep=";")
     short = tmp_path / "short.csv"
     make_table(5).to_csv(short, index=False)
     for path, message in [
-        (tmp_path / "none.csv", "there is no file"),
-        (empty, "is empty"),
-        (tmp_path, "cannot be read"),
-        (binary, "cannot be read"),
-        (semicolons, "separated by ';'"),
+        (tmp_path / "none.csv", "There is no file"),
+        (tmp_path, "is a folder"),
         (short, "at least 20"),
         (csv(make_table()[["answer"]]), "no columns besides the target"),
     ]:
@@ -325,25 +359,43 @@ def test_files_that_are_no_tables_are_refused(csv, tmp_path):
         assert message in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--data", "nope"], "breast_cancer, bupa, cirrhosis"),
+def test_a_table_of_another_kind_is_read_and_what_was_found_out_is_told(tmp_path):
+    path = tmp_path / "table.csv"
+    table = make_table().rename(columns={"size": "größe", "color [hue]": "hue\x1b[2J"}).assign(extra="01")
+    table["count"] = ["n/d", *(str(k) for k in range(1, 80))]
+    path.write_bytes(table.to_csv(index=False, sep=";", decimal=",").encode("latin-1"))
+    options = ["--missing", "n/d", "--number", "extra", "--text", "flag", "--target", "answer", "--json"]
+    result = run("ask", "--csv", path, *options, "--model", "logistic", text="q\n")
+    assert result.exit_code == 0, result.output
+    assert "separated by semicolon, a comma as decimal mark, encoding cp1252" in result.stderr
+    assert "numbers: größe, count, extra" in result.stderr
+    assert "text: hue\\u001b[2J, flag, answer" in result.stderr
+    assert "\x1b[2J" not in result.output
+    assert {entry["feature"] for entry in json.loads(result.stdout)["ranking"]} >= {"größe", "flag", "count"}
+
+
+def test_bad_usage_ends_with_2_before_heavy_imports(tmp_path):
+    code = "import sys; from askwise.cli.app import app; sys.argv[0] = 'askwise'\ntry: app()\nfinally: {}"
+    heavy = "print(sorted({'pandas', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+    for arguments, message in [
+        (["--csv", "x.csv", "--target", "y"], "There is no file x.csv"),
         (["--data", "wine", "--csv", "x.csv", "--target", "y"], "exclude each other"),
         (["--csv", "x.csv"], "--csv needs --target"),
         (["--target", "y"], "add --csv FILE"),
+        (["--missing", "?"], "add --csv FILE"),
         (["--budget", "-1"], "--budget must be a finite number"),
         (["--budget", "nan"], "--budget must be a finite number"),
         (["--report", "nowhere/page.html"], "there is no folder"),
         (["--model", "svm"], "logistic"),
-    ],
-)
-def test_bad_usage_ends_with_2(arguments, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    result = run("demo", *arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert message in result.stderr
+    ]:
+        command = [sys.executable, "-c", code.format(heavy), "demo", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stdout.strip() == "[]"
+        assert message in done.stderr
+    result = run("demo", "--data", "nope")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "breast_cancer, bupa, cirrhosis" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -357,19 +409,31 @@ def test_dropped_columns_are_not_asked_for_and_row_numbers_are_noticed(csv):
 
 
 def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
-    result = run(
-        "ask", "--model", "logistic", "--budget", "3", "--json", text="abc\n\n2.5\nu\nu\n2.6\n?\n1e999\n4.2\nq\n"
-    )
+    lines = ["abc", "", "2,5", "u", "u", "1,234", "2.6", "-", "?", "1e999", "nan", "foo = 3", "4.2", "q"]
+    result = run("ask", "--model", "logistic", "--budget", "3", "--json", text="\n".join(lines))
     assert result.exit_code == 0, result.output
-    for said in ("must be a number; got 'abc'", "Type a value", "nothing to undo", "finite number", "Stopped."):
-        assert said in result.stderr
+    said = " ".join(result.stderr.split())
+    for words in (
+        "must be a number; got 'abc'",
+        "Type a value",
+        "nothing to undo",
+        "1,234 may be 1.234 or 1234",
+        "finite number",
+        "type - if it is unavailable",
+        "There is no column 'foo'",
+        "Not known yet: ",
+        "why: expected gain 0.",
+        "next best: ",
+        "Stopped.",
+    ):
+        assert words in said
     found = json.loads(result.stdout)
     first, second, third = found["trace"][1:]
     assert (first["event"], first["value"]) == ("answer", 2.6)
     assert second["event"] == "unavailable"
     assert (third["event"], third["value"]) == ("answer", 4.2)
     assert found["unavailable"] == [second["feature"]]
-    assert (found["spent"], found["left"]) == (2.0, 1.0)
+    assert found["spent"] == 2.0
 
 
 def test_ask_ends_where_the_input_does_and_where_the_money_does():
@@ -378,25 +442,67 @@ def test_ask_ends_where_the_input_does_and_where_the_money_does():
     assert "Stopped." in result.stdout
     assert "spent 1, left 1" in result.stdout
     result = run("ask", *QUICK, text="2.5\n3\n")
-    assert "Nothing more can be bought." in result.stdout
+    assert "Nothing more can be bought" in result.stdout
     assert "spent 2, left 0" in result.stdout
 
 
-def test_ask_reads_categories_and_values_spelled_like_commands(csv):
-    """Columns are asked for in the order of the policy, so each question is answered by its name."""
-    result = run("ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json", text="?\n" * 4)
-    hue = [step["feature"] for step in json.loads(result.stdout)["trace"]].index("color [hue]") - 1
-    lines = ["?"] * hue + ["green", "=u", "q"]
-    result = run("ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json", text="\n".join(lines))
+def test_what_is_known_already_is_volunteered_at_no_charge():
+    lines = ["Proline = 1000", "hue: 0,9", "proline = 3", "u", "2.5", "q"]
+    case = ["ask", "--model", "logistic", "--budget", 1.5, "--json", "--known", "ALCOHOL=13,2"]
+    result = run(*case, text="\n".join(lines))
     assert result.exit_code == 0, result.output
-    assert "has no value 'green'" in result.stderr
+    found = json.loads(result.stdout)
+    assert found["known"] == {"alcohol": 13.2, "proline": 1000.0, found["trace"][1]["feature"]: 2.5}  # hue was undone
+    assert found["spent"] == 1.0
+    assert "'proline' is known already" in result.stderr
+    assert re.search(r"known: +.*alcohol", " ".join(result.stderr.split()))
+    for known, message in [
+        ("nope=1", "--known must be NAME=VALUE with the name of a column (alcohol,"),
+        ("hue", "got 'hue'"),
+        ("hue=red", "--known hue=red: The answer for 'hue' must be a number"),
+    ]:
+        result = run("ask", "--model", "logistic", "--known", known, text="q\n")
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_ask_says_when_one_could_stop():
+    known = ["proline=1400", "flavanoids=3.2", "alcohol=14.2", "color_intensity=6"]
+    for n_known, said in [
+        (0, None),
+        (2, "You could stop: the model gives 0 9"),
+        (4, "You could stop: no further answer is expected to change the decision."),
+    ]:
+        result = run("ask", "--model", "logistic", *(f"--known={value}" for value in known[:n_known]), text="q\n")
+        assert result.exit_code == 0, result.output
+        shown = " ".join(result.stdout.split())
+        assert said in shown if said else "You could stop" not in shown, shown
+
+
+def test_an_answer_on_which_the_model_fails_is_taken_back():
+    result = run("ask", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
+    assert result.exit_code == 0, result.output
+    assert "The model cannot use this value" in result.stderr
+    assert [step["value"] for step in json.loads(result.stdout)["trace"]] == [None, 2.5]
+
+
+def test_ask_reads_categories_in_any_case_and_values_spelled_like_commands(csv):
+    case = ["ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
+    lines = ["color [hue] = green", "color [hue] = RED", "u", "color [HUE]: =u", "color [hue]: u", "Flag=true", "q"]
+    result = run(*case, text="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    assert "has no value 'green' in the training rows" in " ".join(result.stderr.split())
+    assert json.loads(result.stdout)["known"] == {"color [hue]": "u", "flag": "True"}
+    asked = run(*case, text="-\n" * 4)
+    hue = [step["feature"] for step in json.loads(asked.stdout)["trace"]].index("color [hue]") - 1
+    result = run(*case, text="\n".join(["-"] * hue + ["=u", "q"]))
     assert "for the value u type =u" in result.stderr
     assert json.loads(result.stdout)["known"] == {"color [hue]": "u"}
 
 
 def test_ask_goes_through_the_columns_of_a_group(tmp_path):
     page = tmp_path / "case.html"
-    lines = ["500", "u", "450", "?", "800", "?", "?", "?", "1", "q"]
+    lines = ["500", "u", "450", "-", "800", "-", "-", "-", "1", "q"]
     result = run(
         "ask", "--data", "breast_cancer", "--model", "logistic", "--json", "--report", page, text="\n".join(lines)
     )
@@ -407,15 +513,59 @@ def test_ask_goes_through_the_columns_of_a_group(tmp_path):
     assert "The story of one case" in page.read_text(encoding="utf-8")
 
 
+def test_columns_of_a_group_are_volunteered_together():
+    case = ["ask", "--data", "breast_cancer", "--model", "logistic", "--json"]
+    asked = json.loads(run(*case, text="-\n-\n-\nq\n").stdout)["trace"][1]["feature"]
+    other = "smoothness" if asked != "smoothness" else "symmetry"
+    lines = [f"mean {other} = 0.1", "u", f"mean {other} = 0.1", "-", f"worst {other} = 0,2", "q"]
+    result = run(*case, text="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert list(found["known"]) == [other]
+    assert list(found["known"][other].values()) == [0.1, None, 0.2]
+    assert found["spent"] == 0
+    # A value turns up for a feature that was marked as unavailable.
+    lines = ["-", "-", "-", f"mean {asked} = 9", "-", "-", "q"]
+    found = json.loads(run(*case, text="\n".join(lines)).stdout)
+    assert (found["unavailable"], list(found["known"])) == ([], [asked])
+
+
+def test_everything_bought_and_the_model_with_everything_are_told_apart():
+    table = make_table()
+    for X, differs in ((table.drop(columns="answer"), True), (table[["size"]].fillna(0.0), False)):
+        notes = []
+        for seed in range(6):
+            rows = train_reference_model(
+                Dataset("made", X, table["answer"].to_numpy(str), None, None, ""), "tree", seed
+            )
+            selector = DynamicFeatureSelector(rows.estimator, epistemic=None, random_state=0, progress=False)
+            selector.fit(rows.X_train, rows.y_train)
+            notes.append(
+                missing_note(selector, rows, float(np.mean(rows.estimator.predict(rows.X_test) == rows.y_test)))
+            )
+        assert any(notes) == differs
+        assert all("held-out rows have cells that are missing for real" in note for note in notes if note)
+
+
 def test_ctrl_c_is_clean(monkeypatch, tmp_path):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("askwise.reference_models.train_reference_model", interrupted)
+    monkeypatch.setattr("askwise.cli.prepare.train_reference_model", interrupted)
     result = run("demo", "--report", tmp_path / "p.html")
     assert result.exit_code == 130
     assert "stopped" in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_ctrl_c_in_the_training_of_a_network_is_not_swallowed(monkeypatch, tmp_path):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn.neural_network.MLPClassifier._backprop", interrupted)
+    for command in ("demo", "ask"):
+        result = run(command, "--report", tmp_path / "p.html", text="q\n")
+        assert result.exit_code == 130, result.output
 
 
 def test_the_module_is_an_entry_point_and_starts_without_the_heavy_libraries():

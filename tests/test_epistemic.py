@@ -4,7 +4,7 @@ import copy
 import functools
 import pickle
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import joblib
 import numpy as np
@@ -13,16 +13,17 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestNeighbors
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance, MCDropout, assess, suitable_epistemic
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel, FeatureDistance, MCDropout, suitable_epistemic
 from askwise.errors import InvalidInput
 from askwise.predict import (
     ConditionalPredictor,
@@ -32,9 +33,9 @@ from askwise.predict import (
     ReparametrizedPredictor,
     wrap,
 )
-from askwise.predict.stacked import StackedLayers, StackedModels, stack
-from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
-from askwise.schema import Schema
+from askwise.predict.final_layer import final_layer
+from askwise.predict.wrapped import ROWS_PER_CALL
+from askwise.rows import EncodedRows
 from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize
 
 
@@ -113,12 +114,29 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "given": (lambda: fitted(network()), conditional, given_members),
     "dropout": (module, conditional, lambda: MCDropout(7, random_state=0)),
     "dropout, imputed": (module, ImputedPredictor, lambda: MCDropout(7, random_state=0)),
+    "dropout, adapted": (module, adapted, lambda: MCDropout(7, random_state=0)),
     "distance, function": (lambda: function, conditional, FeatureDistance),
     "distance, network": (lambda: fitted(network()), conditional, FeatureDistance),
     "distance, torch": (lambda: module(dropout=None), ImputedPredictor, FeatureDistance),
     "distance, forest": (lambda: fitted(RandomForestClassifier(8, random_state=0)), ImputedPredictor, FeatureDistance),
 }
 WITH_MEMBERS = [name for name in CASES if not name.startswith("distance")]
+
+
+class Around:
+    """An estimator fitted around a predictor, asked about arrays and masks per column."""
+
+    def __init__(self, estimator, predictor, fitted=False):
+        self.fitted = estimator if fitted or estimator is None else estimator.fit(predictor)
+        self.beliefs = BeliefModel(predictor, self.fitted)
+
+    def assess(self, X, mask, leave_out=None, smooth_with=None):
+        """The prediction and its uncertainties."""
+        belief = self.beliefs.believe(EncodedRows(X).masked(mask), leave_out=leave_out)
+        return belief.proba, self.beliefs.uncertainty(belief, smooth_with=smooth_with)
+
+    def members(self, X, mask):
+        return self.beliefs.believe(EncodedRows(X).masked(mask)).members
 
 
 class Case:
@@ -132,7 +150,7 @@ class Case:
         self.bytes_before = pickle.dumps(self.model)
         self.weights_before: Any = copy.deepcopy(getattr(self.model, "state_dict", dict)())
         self.predictor = make_predictor(self.model).fit(self.X, self.y)
-        self.fitted = self.make().fit(self.predictor, self.X, self.y)
+        self.fitted = Around(self.make(), self.predictor)
         self.mask = some_masks(len(self.X))
         # The module answers in single precision.
         self.rounding = 1e-6 if isinstance(self.model, torch.nn.Module) else 1e-9
@@ -196,9 +214,6 @@ def test_assess_is_the_prediction_and_its_uncertainties(members_case):
     for name, numbers in found.as_dict().items():
         assert_array_equal(numbers, expected[name])
     assert np.isfinite(found.epistemic).all() or "forest" in case.name
-    outside = assess(case.predictor, case.fitted, case.X, case.mask)
-    assert_array_equal(outside[0], proba)
-    assert_array_equal(outside[1].epistemic, found.epistemic)
 
 
 @pytest.mark.parametrize("name", ["distance, function", "distance, network"])
@@ -213,7 +228,7 @@ def test_without_members_there_is_nothing_to_say_of_them(name):
 def test_without_an_estimator_the_numbers_of_members_are_unknown():
     X, y = data()
     predictor = ImputedPredictor(fitted(LogisticRegression())).fit(X, y)
-    proba, found = assess(predictor, None, X, some_masks(90))
+    proba, found = Around(None, predictor).assess(X, some_masks(90))
     assert_array_equal(proba, predictor.predict_proba(X, some_masks(90)))
     assert np.isfinite(found.total).all()
     for numbers in (found.epistemic, found.aleatoric, found.mutual_information, found.variance):
@@ -221,7 +236,7 @@ def test_without_an_estimator_the_numbers_of_members_are_unknown():
 
 
 def test_same_seed_same_numbers(case):
-    again = case.make().fit(case.predictor, case.X, case.y)
+    again = Around(case.make(), case.predictor)
     expected = case.fitted.assess(case.X, case.mask)
     found = again.assess(case.X, case.mask)
     assert_array_equal(found[0], expected[0])
@@ -232,7 +247,7 @@ def test_same_seed_same_numbers(case):
 @pytest.mark.parametrize("name", ["bootstrap, network", "reseed, network", "dropout", "bootstrap, regression"])
 def test_another_seed_other_members(name):
     case = case_named(name)
-    other = case.make().set_params(random_state=1).fit(case.predictor, case.X, case.y)
+    other = Around(case.make().set_params(random_state=1), case.predictor)
     assert np.abs(other.members(case.X, case.mask) - case.fitted.members(case.X, case.mask)).max() > 1e-3
 
 
@@ -254,7 +269,7 @@ def test_hidden_cells_do_not_matter(case, filler):
 
 def test_the_input_is_not_changed(case):
     X, y, mask = case.X.copy(), case.y.copy(), case.mask.copy()
-    case.make().fit(case.predictor, X, y).assess(X, mask)
+    Around(case.make(), case.predictor).assess(X, mask)
     assert_array_equal(X, case.X)
     assert_array_equal(y, case.y)
     assert_array_equal(mask, case.mask)
@@ -282,14 +297,14 @@ def test_every_part_of_a_module_keeps_its_own_mode():
     modes = [part.training for part in mixed.modules()]
     predictor = ImputedPredictor(mixed).fit(X, y)
     for estimator in (MCDropout(3), FeatureDistance()):
-        estimator.fit(predictor, X, y).assess(X, some_masks(90))
+        Around(estimator, predictor).assess(X, some_masks(90))
         assert [part.training for part in mixed.modules()] == modes
 
 
 def test_global_random_states_are_left_alone(case):
     before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
     torch_before = torch.random.get_rng_state()
-    case.make().fit(case.predictor, case.X, case.y).assess(case.X, case.mask)
+    Around(case.make(), case.predictor).assess(case.X, case.mask)
     assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
     assert torch.equal(torch.random.get_rng_state(), torch_before)
 
@@ -297,8 +312,7 @@ def test_global_random_states_are_left_alone(case):
 def test_fitting_gives_the_estimator_itself(case):
     """As everywhere in scikit-learn: what was fitted can be asked."""
     mine = case.make()
-    assert mine.fit(case.predictor, case.X, case.y) is mine
-    assert_array_equal(mine.assess(case.X, case.mask)[1].epistemic, case.fitted.assess(case.X, case.mask)[1].epistemic)
+    assert mine.fit(case.predictor) is mine
 
 
 def test_a_fitted_estimator_can_be_pickled(case):
@@ -313,7 +327,7 @@ def test_members_that_are_the_model_leave_nothing_uncertain(make_model, make_pre
     X, y = data()
     model = fitted(make_model())
     predictor = make_predictor(model).fit(X, y)
-    found = AuxiliaryEnsemble(estimators=[model, model]).fit(predictor, X, y).assess(X, some_masks(90))[1]
+    found = Around(AuxiliaryEnsemble(estimators=[model, model]), predictor).assess(X, some_masks(90))[1]
     for numbers in (found.epistemic, found.mutual_information, found.variance):
         assert_allclose(numbers, 0, rtol=0, atol=1e-12)
     assert_allclose(found.aleatoric, found.total, rtol=0, atol=1e-12)
@@ -324,7 +338,7 @@ def test_only_the_given_members_are_asked():
     model, far = fitted(LogisticRegression()), fitted(LogisticRegression(C=1e-4))
     predictor = ImputedPredictor(model).fit(X, y)
     full = np.ones(X.shape, dtype=bool)
-    found = AuxiliaryEnsemble(9, estimators=[model, far]).fit(predictor, X, y).assess(X, full)[1]
+    found = Around(AuxiliaryEnsemble(9, estimators=[model, far]), predictor).assess(X, full)[1]
     members = np.stack([model.predict_proba(X), far.predict_proba(X)])
     assert_allclose(found.epistemic, epistemic_divergence(members, model.predict_proba(X)), rtol=1e-9, atol=1e-12)
 
@@ -333,8 +347,8 @@ def test_around_the_mean_epistemic_is_the_mutual_information():
     X, y = data()
     predictor = conditional(fitted(network())).fit(X, y)
     mask = some_masks(90)
-    primary = ensemble().fit(predictor, X, y).assess(X, mask)[1]
-    mean = ensemble(center="mean").fit(predictor, X, y).assess(X, mask)[1]
+    primary = Around(ensemble(), predictor).assess(X, mask)[1]
+    mean = Around(ensemble(center="mean"), predictor).assess(X, mask)[1]
     assert_array_equal(mean.epistemic, primary.mutual_information)
     assert (primary.epistemic >= mean.epistemic - 1e-12).all()  # the mean is the nearest center
     assert primary.epistemic.sum() > 1.05 * mean.epistemic.sum()
@@ -344,7 +358,7 @@ def test_around_the_mean_epistemic_is_the_mutual_information():
 def test_what_members_are_compared_with_can_be_smoothed():
     X, y = data()
     predictor = conditional(fitted(LogisticRegression())).fit(X, y)
-    around = ensemble().fit(predictor, X, y)
+    around = Around(ensemble(), predictor)
     mask, prior = some_masks(90), np.array([0.2, 0.3, 0.5])
     proba, found = around.assess(X, mask, smooth_with=prior)
     assert_array_equal(proba, around.assess(X, mask)[0])
@@ -357,7 +371,7 @@ def test_a_training_row_is_left_out_of_its_own_prediction(name):
     case = case_named(name)
     rows = np.arange(30)
     proba = case.fitted.assess(case.X[rows], case.mask[rows], leave_out=rows)[0]
-    expected = case.predictor.predict_proba(case.X[rows], case.mask[rows], leave_out=rows)
+    expected = case.predictor.proba(EncodedRows(case.X[rows]).masked(case.mask[rows]), rows)
     assert_allclose(proba, expected, rtol=0, atol=case.rounding)
 
 
@@ -365,10 +379,10 @@ def test_members_are_asked_with_the_completions_of_another_predictor():
     X, y = data()
     model = fitted(network())
     many, few = ConditionalPredictor(model, 30, random_state=0), ConditionalPredictor(model, 3, random_state=0)
-    around = ensemble().fit(many.fit(X, y), X, y)
+    around = Around(ensemble(), many.fit(X, y))
     mask = some_masks(90)
-    moved = around.around(few.fit(X, y))
-    anew = ensemble().fit(few, X, y)
+    moved = Around(around.fitted, few.fit(X, y), fitted=True)
+    anew = Around(ensemble(), few)
     assert_array_equal(moved.members(X, mask), anew.members(X, mask))
     assert np.abs(moved.members(X, mask) - around.members(X, mask)).max() > 1e-3
 
@@ -380,7 +394,7 @@ def test_members_are_asked_with_the_completions_of_another_predictor():
 def test_members_are_models_like_the_wrapped_one(resample):
     X, y = data()
     model = fitted(network(seed=3, activation="tanh", alpha=0.5))
-    members = ensemble(resample=resample).fit(conditional(model).fit(X, y), X, y).estimators_
+    members = Around(ensemble(resample=resample), conditional(model).fit(X, y)).fitted.estimators_
     assert len(members) == 3
     for member in members:
         assert type(member) is MLPClassifier
@@ -401,11 +415,11 @@ def test_reseeded_members_see_all_rows_and_bootstrapped_ones_a_sample_of_them():
 
     predictor = ImputedPredictor(fitted(Watching())).fit(X, y)
     seen.clear()
-    ensemble(resample="reseed").fit(predictor, X, y)
+    Around(ensemble(resample="reseed"), predictor)
     for column in seen:
         assert_array_equal(np.sort(column), np.sort(X[:, 0]))
     seen.clear()
-    ensemble(resample="bootstrap").fit(predictor, X, y)
+    Around(ensemble(resample="bootstrap"), predictor)
     for column in seen:
         assert len(column) == len(X)
         assert 0.5 < len(np.unique(column)) / len(X) < 0.75
@@ -417,7 +431,7 @@ def test_a_rare_class_is_known_to_every_member():
     y = np.array(["often", "sometimes", "now and then"])[y]
     y[7] = "once"
     model = LogisticRegression().fit(X, y)
-    members = AuxiliaryEnsemble(12, random_state=0).fit(ImputedPredictor(model).fit(X, y), X, y).estimators_
+    members = Around(AuxiliaryEnsemble(12, random_state=0), ImputedPredictor(model).fit(X, y)).fitted.estimators_
     for member in members:
         assert_array_equal(member.classes_, model.classes_)
 
@@ -426,7 +440,7 @@ def test_members_of_a_pipeline_share_its_preparation_and_it_is_not_fitted_again(
     X, y = data()
     pipeline = fitted(make_pipeline(StandardScaler(), LogisticRegression()))
     mean = pipeline[0].mean_.copy()
-    members = ensemble().fit(ImputedPredictor(pipeline).fit(X, y), X, y).estimators_
+    members = Around(ensemble(), ImputedPredictor(pipeline).fit(X, y)).fitted.estimators_
     for member in members:
         assert member[0] is pipeline[0]
         assert np.abs(member[-1].coef_ - pipeline[-1].coef_).max() > 1e-3
@@ -437,19 +451,19 @@ def test_members_are_trained_in_parallel_to_the_same_numbers():
     X, y = data()
     predictor = conditional(fitted(LogisticRegression())).fit(X, y)
     mask = some_masks(90)
-    one = ensemble().fit(predictor, X, y).members(X, mask)
+    one = Around(ensemble(), predictor).members(X, mask)
     with joblib.parallel_config(backend="threading"):
-        two = ensemble(n_jobs=2).fit(predictor, X, y).members(X, mask)
+        two = Around(ensemble(n_jobs=2), predictor).members(X, mask)
     assert_array_equal(one, two)
 
 
 def test_members_around_an_adapted_model_have_their_own_adaptation():
     X, y = data()
     predictor = adapted(fitted(LogisticRegression(C=50))).fit(X, y)
-    around = ensemble().fit(predictor, X, y)
+    around = Around(ensemble(), predictor)
     mask = some_masks(90)
     assert predictor.kept_.any()
-    for member, found in zip(around.estimators_, around.members(X, mask), strict=True):
+    for member, found in zip(around.fitted.estimators_, around.members(X, mask), strict=True):
         imputed = ImputedPredictor(member).fit(X, y).predict_proba(X, mask)
         borrowed = predictor.adapter_.proba(np.log(imputed), mask)
         assert np.abs(found - imputed).max() > 1e-3
@@ -467,9 +481,71 @@ def test_members_of_predictors_that_train_models_of_their_own_differ_too(make_pr
     predictor = make_predictor(fitted(LogisticRegression())).fit(X, y)
     mask = np.zeros(X.shape, dtype=bool)
     mask[:, :2] = True
-    found = ensemble().fit(predictor, X, y).assess(X, mask)[1]
+    found = Around(ensemble(), predictor).assess(X, mask)[1]
     assert found.epistemic.mean() > 1e-5
     assert found.mutual_information.mean() > 1e-6
+
+
+class Oversampler(BaseEstimator):
+    """A step as imbalanced-learn has them: it changes the training rows, and is skipped in predictions."""
+
+    def fit_resample(self, X, y):
+        often = np.bincount(y).max()
+        rows = np.concatenate([np.resize(np.flatnonzero(y == c), often) for c in np.unique(y)])
+        return X[rows], y[rows]
+
+
+class ResamplingPipeline(Pipeline):
+    """The part of imbalanced-learn's Pipeline that matters here."""
+
+    def fit(self, X, y):
+        for _, step in self.steps[:-1]:
+            if hasattr(step, "fit_resample"):
+                X, y = step.fit_resample(X, y)
+            else:
+                X = step.fit_transform(X, y)
+        self.steps[-1][1].fit(X, y)
+        return self
+
+    def predict_proba(self, X):
+        for _, step in self.steps[:-1]:
+            X = X if hasattr(step, "fit_resample") else step.transform(X)
+        return self.steps[-1][1].predict_proba(X)
+
+
+def test_members_of_a_pipeline_that_resamples_are_trained_with_all_its_steps():
+    X, y = data(n=200)
+    y = (X[:, 0] > 1.3).astype(int)  # one row in ten
+    steps = [("scale", StandardScaler()), ("sample", Oversampler()), ("last", LogisticRegression())]
+    model = ResamplingPipeline(steps).fit(X, y)
+    predictor = conditional(model).fit(X, y)
+    assert suitable_epistemic(predictor, y) == "ensemble"
+    around = ensemble().fit(predictor, X, y)
+    full = np.ones(X.shape, dtype=bool)
+    for member, found in zip(around.estimators_, around.members(X, full), strict=True):
+        assert type(member) is ResamplingPipeline
+        assert_allclose(found, member.predict_proba(X), rtol=0, atol=1e-12)
+        assert found[:, 1].mean() > 1.5 * y.mean()  # balanced, as the wrapped model is
+    assert final_layer(predictor.model_, X[:5]).weight.shape == (4, 2)
+
+
+class Uncloneable(LogisticRegression):
+    """As CatBoost with `cat_features`: its constructor changes a parameter."""
+
+    def __init__(self, cat_features=()):
+        super().__init__()
+        self.cat_features = list(cat_features)
+
+
+def test_a_model_that_cannot_be_cloned_has_no_ensemble():
+    X, y = data()
+    for model in (fitted(Uncloneable((0,))), fitted(make_pipeline(StandardScaler(), Uncloneable((0,))))):
+        predictor = conditional(model).fit(X, y)
+        assert suitable_epistemic(predictor, y) == "distance"
+        with pytest.raises(InvalidInput, match=r'clone can copy.*"distance"'):
+            ensemble().fit(predictor, X, y)
+    with pytest.raises(InvalidInput, match=r"Uncloneable is not fitted and cannot be cloned.*Fit it first"):
+        conditional(Uncloneable((0,))).fit(X, y)
 
 
 def test_members_that_are_torch_modules_or_functions():
@@ -480,115 +556,16 @@ def test_members_that_are_torch_modules_or_functions():
         other[0].weight.mul_(2.0)
     predictor = ImputedPredictor(primary).fit(X, y)
     mask = some_masks(90)
-    wrapped = AuxiliaryEnsemble(estimators=[wrap(primary, [0, 1, 2]), wrap(other, [0, 1, 2])]).fit(predictor, X, y)
+    wrapped = Around(AuxiliaryEnsemble(estimators=[wrap(primary, [0, 1, 2]), wrap(other, [0, 1, 2])]), predictor)
     assert wrapped.assess(X, mask)[1].epistemic.mean() > 1e-4
-    bare = AuxiliaryEnsemble(estimators=[primary, other]).fit(predictor, X, y)
+    bare = Around(AuxiliaryEnsemble(estimators=[primary, other]), predictor)
     assert_array_equal(bare.members(X, mask), wrapped.members(X, mask))
-    both = AuxiliaryEnsemble(estimators=[function, other]).fit(predictor, X, y)
+    both = Around(AuxiliaryEnsemble(estimators=[function, other]), predictor)
     full = np.ones(X.shape, dtype=bool)
     assert_allclose(both.members(X, full)[0], function(X), rtol=0, atol=1e-12)
 
 
-# Members side by side
-
-
-def several(make, k=3, n_classes=3):
-    X, y = data(n_classes=n_classes)
-    rng = np.random.default_rng(1)
-    models = []
-    for seed in range(k):
-        rows = rng.integers(len(X), size=len(X))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            models.append(make(seed).fit(X[rows], y[rows]))
-    return models
-
-
-def as_models(estimators):
-    schema = Schema.read(data()[0])
-    return [FrozenModel(estimator, schema) for estimator in estimators]
-
-
-STACKABLE: dict[str, Any] = {
-    **{
-        f"network, {activation}": lambda seed, activation=activation: network(seed, activation=activation)
-        for activation in ("relu", "tanh", "logistic", "identity")
-    },
-    "two hidden layers": lambda seed: network(seed, (5, 4)),
-    "regression": lambda seed: LogisticRegression(),
-    "frozen": lambda seed: FrozenLater(LogisticRegression()),
-}
-
-
-class FrozenLater:
-    """Fit, then freeze."""
-
-    def __init__(self, estimator):
-        self.estimator = estimator
-
-    def fit(self, X, y):
-        return FrozenEstimator(self.estimator.fit(X, y))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", STACKABLE)
-def test_members_in_batched_products_answer_as_one_after_the_other(name, n_classes):
-    members = several(STACKABLE[name], n_classes=n_classes)
-    models = as_models(members)
-    stacked = stack(models)
-    assert isinstance(stacked, StackedLayers)
-    values = np.random.default_rng(3).normal(size=(150, 4)) * 3  # more rows than are handled at once
-    found = stacked(values)
-    assert found.shape == (150, 3 * n_classes) == (150, stacked.n_outputs)
-    assert_allclose(found, StackedModels(models)(values), rtol=0, atol=1e-12)
-    assert_allclose(found[:, n_classes : 2 * n_classes], members[1].predict_proba(values), rtol=0, atol=1e-12)
-    assert stacked(values[:0]).shape == (0, 3 * n_classes)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("classifier", [network, lambda seed: LogisticRegression()], ids=["network", "regression"])
-def test_members_behind_one_preparation_are_batched_too(classifier, n_classes):
-    X, y = data(n_classes=n_classes)
-    pipeline = fitted(make_pipeline(StandardScaler(), classifier(0)), n_classes)
-    around = ensemble().fit(ImputedPredictor(pipeline).fit(X, y), X, y)
-    stacked = around.stacked()
-    assert isinstance(stacked, StackedLayers)
-    values = np.random.default_rng(3).normal(size=(150, 4)) * 3
-    expected = np.hstack([member.predict_proba(values) for member in around.estimators_])
-    assert_allclose(stacked(values), expected, rtol=0, atol=1e-12)
-
-
-UNLIKE = {
-    "forests": lambda: several(lambda seed: RandomForestClassifier(3, random_state=seed)),
-    "two kinds": lambda: [*several(lambda seed: LogisticRegression(), 1), *several(network, 1)],
-    "two widths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (9,)), 1)],
-    "two depths": lambda: [*several(network, 1), *several(lambda seed: network(seed, (6, 6)), 1)],
-    "two activations": lambda: [*several(network, 1), *several(lambda seed: network(seed, activation="tanh"), 1)],
-    "two preparations": lambda: several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression())),
-    "prepared and bare": lambda: [
-        *several(lambda seed: make_pipeline(StandardScaler(), LogisticRegression()), 1),
-        *several(lambda seed: LogisticRegression(), 1),
-    ],
-}
-
-
-@pytest.mark.parametrize("name", UNLIKE)
-def test_members_that_are_not_alike_are_asked_one_after_the_other(name):
-    members = UNLIKE[name]()
-    values = np.random.default_rng(3).normal(size=(20, 4))
-    found = stack(as_models(members))(values)
-    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
-
-
-def test_a_subclass_may_answer_as_it_likes():
-    class Shy(LogisticRegression):
-        def predict_proba(self, X):
-            return 0.5 * super().predict_proba(X) + 0.5 / 3
-
-    members = several(lambda seed: Shy())
-    values = data()[0]
-    found = stack(as_models(members))(values)
-    assert_allclose(found, np.hstack([member.predict_proba(values) for member in members]), rtol=0, atol=1e-12)
+# Preparations
 
 
 def test_a_preparation_may_give_a_sparse_matrix():
@@ -601,12 +578,12 @@ def test_a_preparation_may_give_a_sparse_matrix():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = make_pipeline(OneHotEncoder(), classifier).fit(table, y)
         predictor = conditional(model).fit(table, y)
-        around = ensemble().fit(predictor, table, y)
-        values = predictor.schema_.encode(table)
+        around = Around(ensemble(), predictor)
+        values = predictor.schema_.encode(table).values
         members = around.members(values, np.ones(values.shape, dtype=bool))
-        expected = np.stack([member.predict_proba(table) for member in around.estimators_])
+        expected = np.stack([member.predict_proba(table) for member in around.fitted.estimators_])
         assert_allclose(members, expected, rtol=0, atol=1e-12)
-        far = FeatureDistance().fit(predictor, table, y).assess(values, np.ones(values.shape, dtype=bool))[1]
+        far = Around(FeatureDistance(), predictor).assess(values, np.ones(values.shape, dtype=bool))[1]
         assert np.isfinite(far.epistemic).all()
 
 
@@ -617,8 +594,8 @@ def test_a_pipeline_of_one_step_is_its_step():
     bare = conditional(model[-1]).fit(X, y)
     mask = some_masks(90)
     for make in (ensemble, FeatureDistance):
-        found = make().fit(predictor, X, y).assess(X, mask)[1].epistemic
-        assert_allclose(found, make().fit(bare, X, y).assess(X, mask)[1].epistemic, rtol=1e-9)
+        found = Around(make(), predictor).assess(X, mask)[1].epistemic
+        assert_allclose(found, Around(make(), bare).assess(X, mask)[1].epistemic, rtol=1e-9)
 
 
 # Dropout
@@ -627,7 +604,7 @@ def test_a_pipeline_of_one_step_is_its_step():
 def test_every_member_under_dropout_is_one_thinned_network_for_all_rows():
     X, y = data()
     net = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 3))
-    around = MCDropout(12, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    around = Around(MCDropout(12, random_state=0), ImputedPredictor(net).fit(X, y))
     members = around.members(X, np.ones(X.shape, dtype=bool))
     weight, bias = (part.detach().double().numpy() for part in net[1].parameters())
     found = []
@@ -645,7 +622,7 @@ def test_every_member_under_dropout_is_one_thinned_network_for_all_rows():
 def test_members_under_dropout_are_the_same_at_every_step():
     """A member is one network through a whole acquisition: asked again, and about other subsets first."""
     X, y = data()
-    around = MCDropout(5, random_state=0).fit(conditional(module()).fit(X, y), X, y)
+    around = Around(MCDropout(5, random_state=0), conditional(module()).fit(X, y))
     mask = some_masks(90)
     first = around.members(X[:4], mask[:4])
     around.members(X, some_masks(90, seed=9))
@@ -657,7 +634,7 @@ def test_channels_are_dropped_whole():
     net = torch.nn.Sequential(
         torch.nn.Unflatten(1, (2, 2)), torch.nn.Dropout1d(0.5), torch.nn.Flatten(), torch.nn.Linear(4, 3)
     )
-    around = MCDropout(12, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    around = Around(MCDropout(12, random_state=0), ImputedPredictor(net).fit(X, y))
     weight, bias = (part.detach().double().numpy() for part in net[3].parameters())
     thinned = [
         softmax((X * np.repeat(kept, 2) / 0.5) @ weight.T + bias, axis=1) for kept in ([0, 0], [0, 1], [1, 0], [1, 1])
@@ -679,13 +656,51 @@ def test_dropout_asks_the_module_about_a_bounded_number_of_rows_at_once():
             sizes.append(len(rows))
             return self.last(self.drop(rows))
 
-    around = MCDropout(20, random_state=0).fit(ImputedPredictor(Watching()).fit(X, y), X, y)
+    around = Around(MCDropout(20, random_state=0), ImputedPredictor(Watching()).fit(X, y))
     many = np.resize(X, (8000, 4))
     full = np.ones(many.shape, dtype=bool)
     members = around.members(many, full)
     assert max(sizes) <= ROWS_PER_CALL
     assert_allclose(members[:, :90], around.members(X, full[:90]), rtol=0, atol=1e-6)
     assert_allclose(members[:, -90:], around.members(many[-90:], full[:90]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
+def test_members_under_dropout_have_the_adaptation_of_the_module(kind):
+    """Without training they are the plain members; with it, the change applied to the thinned network."""
+    X, y = data()
+    net, mask = module(), some_masks(90)
+    plain = MCDropout(4, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y).members(X, mask)
+    options: dict[str, Any] = {"learning_rate": 0.05, "random_state": 0}
+    untrained = ReparametrizedPredictor(net, kind, epochs=0, **options).fit(X, y)
+    trained = ReparametrizedPredictor(net, kind, epochs=5, **options).fit(X, y)
+    for predictor in (untrained, trained):
+        predictor.kept_ = np.ones(5, dtype=bool)
+    members = MCDropout(4, random_state=0).fit(untrained, X, y).members(X, mask)
+    assert_allclose(members, plain, rtol=0, atol=1e-5)
+    members = MCDropout(4, random_state=0).fit(trained, X, y).members(X, mask)
+    assert np.abs(members - plain).max() > 1e-3
+    if kind == "output":
+        for found, before in zip(members, plain, strict=True):
+            assert_allclose(found, trained.adapter_.proba(np.log(before), mask), rtol=0, atol=1e-5)
+
+
+def test_a_dropout_layer_that_is_used_twice_drops_other_units_the_second_time():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop, self.last = torch.nn.Dropout(0.5), torch.nn.Linear(4, 3)
+
+        def forward(self, rows):
+            return self.last(self.drop(self.drop(rows)))
+
+    X, y = data()
+    net = Twice()
+    twice = MCDropout(40, random_state=0).fit(ImputedPredictor(net).fit(X, y), X, y)
+    members = twice.members(X, np.ones(X.shape, dtype=bool))
+    bias = softmax(net.last.bias.detach().double().numpy())
+    # All four inputs are dropped with probability (3/4)^4 = 0.32; of one mask, 1/16.
+    assert 0.15 < np.mean([np.allclose(member, bias, atol=1e-5) for member in members]) < 0.55
 
 
 # Distance
@@ -695,7 +710,7 @@ def test_distance_is_to_the_nearest_training_rows_in_units_of_the_usual_one():
     """Of a model that says the same of all rows only the scaled inputs are left."""
     X, y = data()
     predictor = ImputedPredictor(wrap(lambda X: np.tile([0.2, 0.3, 0.5], (len(X), 1)), [0, 1, 2])).fit(X, y)
-    around = FeatureDistance(n_neighbors=4, random_state=0).fit(predictor, X, y)
+    around = Around(FeatureDistance(n_neighbors=4, random_state=0), predictor)
     rng = np.random.default_rng(4)
     asked, mask = 2 * rng.normal(size=(30, 4)), rng.random((30, 4)) < 0.6
     scaled = (X - X.mean(axis=0)) / X.std(axis=0) / 2
@@ -718,7 +733,7 @@ def test_what_lies_far_from_the_training_rows_is_far(name):
 def test_distance_reads_what_the_last_layer_sees():
     X, y = data()
     model = fitted(network())
-    around = FeatureDistance(n_neighbors=3).fit(ImputedPredictor(model).fit(X, y), X, y)
+    around = Around(FeatureDistance(n_neighbors=3), ImputedPredictor(model).fit(X, y))
     hidden = np.maximum(X @ model.coefs_[0] + model.intercepts_[0], 0)
     usual = np.median(NearestNeighbors(n_neighbors=3).fit(hidden).kneighbors()[0].mean(axis=1))
     asked = X[:9] + 0.3
@@ -730,7 +745,7 @@ def test_distance_reads_what_the_last_layer_sees():
 def test_a_training_row_that_is_left_out_is_not_its_own_neighbor():
     """Met as if it were new, the usual training row is at the usual distance, which is the unit."""
     X, y = data()
-    around = FeatureDistance(n_neighbors=4).fit(ImputedPredictor(fitted(network())).fit(X, y), X, y)
+    around = Around(FeatureDistance(n_neighbors=4), ImputedPredictor(fitted(network())).fit(X, y))
     full, rows = np.ones(X.shape, dtype=bool), np.arange(len(X))
     assert_allclose(np.median(around.assess(X, full, leave_out=rows)[1].epistemic), 1.0, rtol=1e-9)
     assert np.median(around.assess(X, full)[1].epistemic) < 1.0
@@ -738,10 +753,10 @@ def test_a_training_row_that_is_left_out_is_not_its_own_neighbor():
 
 def test_distance_with_fewer_rows_than_neighbors_or_identical_rows():
     X, y = data(12)
-    few = FeatureDistance(n_neighbors=50, max_rows=8, random_state=0).fit(ImputedPredictor(function).fit(X, y), X, y)
+    few = Around(FeatureDistance(n_neighbors=50, max_rows=8, random_state=0), ImputedPredictor(function).fit(X, y))
     assert np.isfinite(few.assess(X, some_masks(12))[1].epistemic).all()
     same = np.tile(X[:1], (12, 1))
-    around = FeatureDistance().fit(ImputedPredictor(wrap(function, [0, 1, 2])).fit(same, y), same, y)
+    around = Around(FeatureDistance(), ImputedPredictor(wrap(function, [0, 1, 2])).fit(same, y))
     found = around.assess(np.vstack([same[:1], X[:1] + 1]), np.ones((2, 4), dtype=bool))[1].epistemic
     assert found[0] == 0
     assert 0 < found[1] < np.inf
@@ -767,25 +782,31 @@ def predictor_around(model):
             r'callable or a torch module.*"distance".*Ensemble\(estimators=\[...\]\)',
         ),
         (AuxiliaryEnsemble, module, r'callable or a torch module.*"distance".*"dropout".*estimators='),
-        (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be at least 1; got 0"),
-        (lambda: AuxiliaryEnsemble(-2), LogisticRegression, "n_members must be at least 1; got -2"),
+        (lambda: AuxiliaryEnsemble(0), LogisticRegression, "n_members must be a whole number of at least 1; got 0"),
+        (lambda: AuxiliaryEnsemble(cast(Any, "a")), LogisticRegression, "n_members must be a whole number .*got 'a'"),
+        (
+            lambda: AuxiliaryEnsemble(n_jobs=cast(Any, "a")),
+            LogisticRegression,
+            "n_jobs must be a whole number or None; got 'a'",
+        ),
         (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
         (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),
         (lambda: AuxiliaryEnsemble(center="median"), LogisticRegression, '"primary" or "mean".*got .*\'median\''),
-        (lambda: MCDropout(0), module, "n_samples must be at least 1; got 0"),
+        (lambda: MCDropout(0), module, "n_samples must be a whole number of at least 1; got 0"),
+        (lambda: MCDropout(cast(Any, "a")), module, "n_samples must be a whole number .*got 'a'"),
         (lambda: FeatureDistance(0), LogisticRegression, "n_neighbors must be at least 1; got 0"),
     ],
 )
 def test_what_is_refused_says_what_to_do_instead(make, model, message):
     with pytest.raises(InvalidInput, match=message):
-        make().fit(predictor_around(model()), *data())
+        Around(make(), predictor_around(model()))
 
 
 def test_members_must_know_the_classes_of_the_model():
     X, y = data()
     other = LogisticRegression().fit(X, y > 0)
     with pytest.raises(InvalidInput, match=r"must know the classes \[0, 1, 2\]; one: \[False, True\]"):
-        AuxiliaryEnsemble(estimators=[other]).fit(predictor_around(fitted(LogisticRegression())), X, y)
+        Around(AuxiliaryEnsemble(estimators=[other]), predictor_around(fitted(LogisticRegression())))
 
 
 @pytest.mark.parametrize("member", [LogisticRegression(), 3], ids=["not fitted", "no model"])
@@ -793,14 +814,14 @@ def test_members_that_are_given_must_be_fitted_classifiers(member):
     """A clone of the estimator (as cross-validation makes) has lost their fit, unless they are frozen."""
     predictor = predictor_around(fitted(LogisticRegression()))
     with pytest.raises(InvalidInput, match=r"estimators .*fitted.*FrozenEstimator"):
-        AuxiliaryEnsemble(estimators=[member]).fit(predictor, *data())
+        Around(AuxiliaryEnsemble(estimators=[member]), predictor)
 
 
-@pytest.mark.parametrize("kind", ["output", "last-layer", "low-rank"])
-def test_dropout_does_not_go_with_a_trained_adaptation(kind):
+def test_dropout_needs_answers_that_come_from_the_module():
     X, y = data()
-    predictor = ReparametrizedPredictor(module(), kind, epochs=0, random_state=0).fit(X, y)
-    with pytest.raises(InvalidInput, match='"conditional" or "mean"'):
+    predictor = MaskTrainedPredictor(module(), epochs=1, width=4, random_state=0).fit(X, y)
+    assert suitable_epistemic(predictor, y) == "distance"
+    with pytest.raises(InvalidInput, match=r'"conditional", "mean", "output", .*got MaskTrainedPredictor'):
         MCDropout().fit(predictor, X, y)
 
 
@@ -811,8 +832,8 @@ def test_an_ensemble_needs_complete_rows_of_every_class():
     holes[y == 2, 0] = np.nan
     predictor = conditional(model).fit(holes, y)
     with pytest.raises(InvalidInput, match=r'every class.*"distance"'):
-        AuxiliaryEnsemble().fit(predictor, holes, y)
-    assert suitable_epistemic(predictor, y) == "distance"
+        Around(AuxiliaryEnsemble(), predictor)
+    assert suitable_epistemic(predictor) == "distance"
 
 
 class Foreign:
@@ -838,13 +859,13 @@ class Foreign:
         (lambda: FrozenEstimator(wrap(module(), [0, 1, 2])), ImputedPredictor, "dropout"),
         (lambda: module(dropout=None), conditional, "distance"),
         (lambda: module(dropout=0.0), conditional, "distance"),
-        (module, lambda model: ReparametrizedPredictor(model, epochs=0), "distance"),
+        (module, lambda model: ReparametrizedPredictor(model, epochs=0), "dropout"),
     ],
 )
 def test_what_auto_takes(model, make_predictor, expected):
     X, y = data()
     predictor = make_predictor(model()).fit(X, y)
-    assert suitable_epistemic(predictor, y) == expected
+    assert suitable_epistemic(predictor) == expected
     kinds: dict[str, Any] = {"ensemble": ensemble, "dropout": MCDropout, "distance": FeatureDistance}
-    found = kinds[expected]().fit(predictor, X, y).assess(X, some_masks(90))[1]
+    found = Around(kinds[expected](), predictor).assess(X, some_masks(90))[1]
     assert not np.isnan(found.epistemic).any()

@@ -13,7 +13,8 @@ from torch import nn
 
 from askwise.errors import AskwiseError
 from askwise.networks import ACTIVATIONS, CLIP, MOST_CATEGORIES, CellCoder, Layers, import_torch, seeded, train
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
 
 TABLE = pd.DataFrame(
     {
@@ -25,15 +26,13 @@ TABLE = pd.DataFrame(
 )
 
 
-def coder_and_cells(table=TABLE):
-    schema = Schema.read(table)
-    values = schema.encode(table)
-    return CellCoder(values, schema), values, schema
+def coder_and_rows(table=TABLE):
+    schema, rows = read_table(table)
+    return CellCoder(rows, schema), rows, schema
 
 
 def test_a_row_is_scaled_numbers_one_hot_categories_and_the_mask():
-    coder, values, _ = coder_and_cells()
-    seen = coder(values, ~np.isnan(values))
+    coder, rows, _ = coder_and_rows()
     far = float(20 / np.std([20.0, 40.0, 60.0]))
     #    age   Ghent Lille Namur  no yes  same   mask
     expected: list[list[float]] = [
@@ -42,31 +41,31 @@ def test_a_row_is_scaled_numbers_one_hot_categories_and_the_mask():
         [0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1],
         [far, 0, 0, 0, 0, 1, 0, 1, 0, 1, 1],
     ]
-    assert_allclose(seen, expected, rtol=0, atol=1e-12)
+    assert_allclose(coder(rows), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("filler", [1e6, -3.0, 1.0, np.nan])
-def test_hidden_cells_are_invisible(filler):
-    coder, values, _ = coder_and_cells()
+def test_hidden_cells_are_invisible():
+    coder, rows, _ = coder_and_rows()
     mask = np.array([[True, False, True, False], [False, True, False, True], [False] * 4, [False, False, True, True]])
-    expected = coder(np.where(mask, values, np.nan), mask)
-    assert_array_equal(coder(np.where(mask, values, filler), mask), expected)
+    expected = coder(rows.masked(mask))
+    for filler in (1e6, -3.0, 1.0, np.nan):
+        other = EncodedRows(np.where(mask, rows.values, filler))
+        assert_array_equal(coder(other.masked(mask)), expected, err_msg=f"filled with {filler}")
     assert_array_equal(expected[2], np.zeros(11))
 
 
 def test_a_hidden_cell_and_an_average_one_differ_by_the_mask_alone():
-    coder, values, _ = coder_and_cells()
-    full = np.ones((1, 4), dtype=bool)
-    hidden = full.copy()
-    hidden[0, 0] = False
-    assert_array_equal(np.flatnonzero(coder(values[[1]], full)[0] != coder(values[[1]], hidden)[0]), [7])
+    coder, rows, _ = coder_and_rows()
+    full = rows.take([1])
+    hidden = full.masked([False, True, True, True])
+    assert_array_equal(np.flatnonzero(coder(full)[0] != coder(hidden)[0]), [7])
 
 
 def test_far_cells_are_clipped_and_a_constant_column_is_not_blown_up():
-    coder, values, _ = coder_and_cells()
-    row = values[[1]].copy()
+    coder, rows, _ = coder_and_rows()
+    row = rows.values[[1]].copy()
     row[0, [0, 3]] = -1e9, 4.0
-    seen = coder(row, np.ones((1, 4), dtype=bool))[0]
+    seen = coder(EncodedRows(row))[0]
     assert seen[0] == -CLIP
     assert seen[6] == 1.0  # one unit off a column that never varied
 
@@ -74,22 +73,19 @@ def test_far_cells_are_clipped_and_a_constant_column_is_not_blown_up():
 def test_categories_beyond_the_most_and_those_never_seen_are_no_category():
     names = [f"c{code:02d}" for code in range(MOST_CATEGORIES + 8)]
     table = pd.DataFrame({"code": names, "number": np.arange(len(names), dtype=float)})
-    coder, values, schema = coder_and_cells(table)
-    seen = coder(values, np.ones(values.shape, dtype=bool))
+    coder, rows, schema = coder_and_rows(table)
+    seen = coder(rows)
     assert seen.shape == (len(names), MOST_CATEGORIES + 1 + 2)
     assert_array_equal(seen[:, :MOST_CATEGORIES].sum(axis=1), [1] * MOST_CATEGORIES + [0] * 8)
     later = schema.encode(pd.DataFrame({"code": ["new"], "number": [0.0]}))
-    assert_array_equal(coder(later, np.ones((1, 2), dtype=bool))[0, :MOST_CATEGORIES], np.zeros(MOST_CATEGORIES))
-    assert coder(later, np.ones((1, 2), dtype=bool)).shape[1] == seen.shape[1]
+    assert_array_equal(coder(later)[0, :MOST_CATEGORIES], np.zeros(MOST_CATEGORIES))
 
 
 def test_the_coder_changes_nothing_it_is_given():
-    coder, values, _ = coder_and_cells()
-    mask = np.ones(values.shape, dtype=bool)
-    copies = values.copy(), mask.copy()
-    coder(values, mask)
-    assert_array_equal(values, copies[0])
-    assert_array_equal(mask, copies[1])
+    coder, rows, _ = coder_and_rows()
+    before = rows.values.copy()
+    coder(rows)
+    assert_array_equal(rows.values, before)
 
 
 TORCH_ACTIVATIONS = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh, "logistic": nn.Sigmoid, "selu": nn.SELU}
@@ -104,18 +100,18 @@ def trained_by_torch(activation, *widths):
     return nn.Sequential(*parts[:-1]).double()
 
 
-@pytest.mark.parametrize("widths", [(3, 2), (3, 5, 2), (3, 5, 4, 2)])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_layers_give_what_torch_gives(activation, widths):
-    network = trained_by_torch(activation, *widths)
-    layers = Layers.from_torch([part for part in network if isinstance(part, nn.Linear)], activation)
+def test_layers_give_what_torch_gives():
     inputs = 3 * np.random.default_rng(0).normal(size=(20, 3))
     kept = inputs.copy()
-    with torch.no_grad():
-        expected = network(torch.as_tensor(inputs)).numpy()
-        before_last = network[:-1](torch.as_tensor(inputs)).numpy()
-    assert_allclose(layers(inputs), expected, rtol=1e-12, atol=1e-12)
-    assert_allclose(layers.hidden(inputs), before_last, rtol=1e-12, atol=1e-12)
+    for activation, widths in itertools.product(ACTIVATIONS, [(3, 2), (3, 5, 2), (3, 5, 4, 2)]):
+        network = trained_by_torch(activation, *widths)
+        layers = Layers.from_torch([part for part in network if isinstance(part, nn.Linear)], activation)
+        with torch.no_grad():
+            expected = network(torch.as_tensor(inputs)).numpy()
+            before_last = network[:-1](torch.as_tensor(inputs)).numpy()
+        case = f"{activation} {widths}"
+        assert_allclose(layers(inputs), expected, rtol=1e-9, atol=1e-9, err_msg=case)
+        assert_allclose(layers.hidden(inputs), before_last, rtol=1e-9, atol=1e-9, err_msg=case)
     assert_array_equal(inputs, kept)
 
 

@@ -1,13 +1,16 @@
 """What a feature costs now, and what is affordable."""
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise.errors import InvalidInput
-from askwise.prices import AFFORDABLE_WITHIN, Prices, as_prices, check_budget
+from askwise.prices import Prices, affordable, as_prices, check_budget
 
 FEATURES = ["a", "b", "c", "d"]
 
@@ -100,18 +103,18 @@ def test_resolving_leaves_the_original_as_it_was():
     assert shared == [(["a", "b"], 1.0)]
 
 
-@pytest.mark.parametrize(
-    ("prices", "uniform"),
-    [
-        (Prices(), True),
-        (Prices([2, 2, 0, 2]), True),
-        (Prices([0, 0, 0, 0]), True),
-        (Prices([2, 2, 2, 3]), False),
-        (Prices([2, 2, 2, 2], shared=[(["a", "b"], 1)]), False),
-    ],
-)
-def test_uniform(prices, uniform):
-    assert prices.resolve(FEATURES).uniform is uniform
+UNIFORM: list[tuple[Prices, bool]] = [
+    (Prices(), True),
+    (Prices([2, 2, 0, 2]), True),
+    (Prices([0, 0, 0, 0]), True),
+    (Prices([2, 2, 2, 3]), False),
+    (Prices([2, 2, 2, 2], shared=[(["a", "b"], 1)]), False),
+]
+
+
+def test_uniform():
+    for prices, uniform in UNIFORM:
+        assert prices.resolve(FEATURES).uniform is uniform, prices
 
 
 def test_as_prices():
@@ -121,51 +124,54 @@ def test_as_prices():
     assert as_prices(None).resolve(FEATURES).costs.tolist() == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [
-        ([1, 2, 3], r"each of the 4 features; got shape \(3,\).*'a', 'b', 'c', 'd'"),
-        ([[1, 2, 3, 4]], r"each of the 4 features; got shape \(1, 4\)"),
-        (3.0, "each of the 4 features"),
-        ([1, -2, 3, 4], "price of 'b' must be a finite number >= 0"),
-        ([1, 2, np.nan, 4], "price of 'c' must be a finite number >= 0"),
-        ([1, 2, 3, np.inf], "price of 'd' must be a finite number >= 0.*available"),
-        (["cheap", 1, 1, 1], "costs must be numbers"),
-        (["1", "2", "3", "4"], "number"),
-        ({"a": "cheap"}, "price of 'a' must be a finite number >= 0.*got 'cheap'"),
-        ({"a": "5"}, "price of 'a' must be a finite number >= 0.*got '5'"),
-        ({"a": None}, "price of 'a' must be a finite number >= 0.*got None"),
-        ({"a": -1}, "price of 'a' must be a finite number >= 0"),
-        ({"zz": 1}, "no feature 'zz'.*'a', 'b', 'c', 'd'"),
-        ({4: 1}, "no feature 4"),
-        ({-1: 1}, "no feature -1"),
-    ],
-)
-def test_prices_that_are_refused(costs, message):
-    with pytest.raises(InvalidInput, match=message):
-        Prices(costs).resolve(FEATURES)
+REFUSED_COSTS: list[tuple[Any, str]] = [
+    ([1, 2, 3], r"each of the 4 features; got shape \(3,\).*'a', 'b', 'c', 'd'"),
+    ([[1, 2, 3, 4]], r"each of the 4 features; got shape \(1, 4\)"),
+    (3.0, "each of the 4 features"),
+    ([1, -2, 3, 4], "price of 'b' must be a finite number >= 0"),
+    ([1, 2, np.nan, 4], "price of 'c' must be a finite number >= 0"),
+    ([1, 2, 3, np.inf], "price of 'd' must be a finite number >= 0.*available"),
+    (["cheap", 1, 1, 1], "costs must be numbers"),
+    (["1", "2", "3", "4"], "number"),
+    ({"a": "cheap"}, "price of 'a' must be a finite number >= 0.*got 'cheap'"),
+    ({"a": "5"}, "price of 'a' must be a finite number >= 0.*got '5'"),
+    ({"a": None}, "price of 'a' must be a finite number >= 0.*got None"),
+    ({"a": -1}, "price of 'a' must be a finite number >= 0"),
+    ({"zz": 1}, "no feature 'zz'.*'a', 'b', 'c', 'd'"),
+    ({4: 1}, "no feature 4"),
+    ({-1: 1}, "no feature -1"),
+]
 
 
-@pytest.mark.parametrize(
-    ("shared", "message"),
-    [
-        ([(["a"], 1)], r"two or more different features; got \['a'\]"),
-        ([(["a", "a"], 1)], r"two or more different features; got \['a', 'a'\]"),
-        ([("ab", 1)], "shared"),
-        ([(["a", "zz"], 1)], "no feature 'zz'"),
-        ([(["a", "b"], -1)], r"saving of \['a', 'b'\].*>= 0"),
-        ([(["a", "b"], np.nan)], r"saving of \['a', 'b'\]"),
-        ([(["a", "b"], 3)], "savings of 'b' add up to 3, more than its price 2"),
-        ([(["a", "b"], 1.5), (["b", "c"], 1)], "savings of 'b' add up to 2.5, more than its price 2"),
-        ([3], r"shared must hold pairs \(features, saving\)"),
-        ([(["a", "b"],)], r"shared must hold pairs \(features, saving\)"),
-        ([(["a", "b"], 1, 2)], r"shared must hold pairs \(features, saving\)"),
-        ([(5, 1)], r"shared must hold pairs \(features, saving\)"),
-    ],
-)
-def test_shared_savings_that_are_refused(shared, message):
-    with pytest.raises(InvalidInput, match=message):
-        Prices([5, 2, 5, 5], shared).resolve(FEATURES)
+def test_prices_that_are_refused():
+    for costs, message in REFUSED_COSTS:
+        with pytest.raises(InvalidInput, match=message):
+            Prices(costs).resolve(FEATURES)
+
+
+REFUSED_SAVINGS: list[tuple[Any, str]] = [
+    ([(["a"], 1)], r"two or more different features; got \['a'\]"),
+    ([(["a", "a"], 1)], r"two or more different features; got \['a', 'a'\]"),
+    ([("ab", 1)], "shared"),
+    ([(["a", "zz"], 1)], "no feature 'zz'"),
+    ([(["a", "b"], -1)], r"saving of \['a', 'b'\].*>= 0"),
+    ([(["a", "b"], np.nan)], r"saving of \['a', 'b'\]"),
+    ([(["a", "b"], 3)], "savings of 'b' add up to 3, more than its price 2"),
+    ([(["a", "b"], 1.5), (["b", "c"], 1)], "savings of 'b' add up to 2.5, more than its price 2"),
+    ([3], r"shared must hold pairs \(features, saving\)"),
+    ([(["a", "b"],)], r"shared must hold pairs \(features, saving\)"),
+    ([(["a", "b"], 1, 2)], r"shared must hold pairs \(features, saving\)"),
+    ([(5, 1)], r"shared must hold pairs \(features, saving\)"),
+    (5, r"shared must be a list of pairs \(features, saving\); got 5"),
+    ("ab", r"shared must be a list of pairs \(features, saving\); got 'ab'"),
+    ({"a": 1}, r"shared must be a list of pairs \(features, saving\)"),
+]
+
+
+def test_shared_savings_that_are_refused():
+    for shared, message in REFUSED_SAVINGS:
+        with pytest.raises(InvalidInput, match=message):
+            Prices([5, 2, 5, 5], shared).resolve(FEATURES)
 
 
 def test_a_long_list_of_features_is_cut_short_in_messages():
@@ -188,11 +194,40 @@ def test_a_budget_is_copied():
     assert mine.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("budget", [-1, np.nan, [1, -1], [1, np.nan], "lots", "2", [1, 2, 3], [[1, 2]], {}])
-def test_budgets_that_are_refused(budget):
-    with pytest.raises(InvalidInput, match="budget must be"):
-        check_budget(budget, 2)
+def test_budgets_that_are_refused():
+    budgets: list[Any] = [-1, np.nan, [1, -1], [1, np.nan], "lots", "2", [1, 2, 3], [[1, 2]], {}]
+    for budget in budgets:
+        with pytest.raises(InvalidInput, match="budget must be"):
+            check_budget(budget, 2)
 
 
-def test_the_slack_is_far_below_a_cent():
-    assert 0 < AFFORDABLE_WITHIN < 1e-6
+def test_a_series_with_names_is_read_by_name_and_one_without_in_order():
+    by_name = pd.Series([4.0, 3.0, 9.0], index=["d", "b", "a"])
+    assert Prices(by_name).resolve(FEATURES).costs.tolist() == [9, 3, 1, 4]
+    assert Prices(pd.Series([4.0, 3.0, 2.0, 1.0])).resolve(FEATURES).costs.tolist() == [4, 3, 2, 1]
+    refused = [
+        (pd.Series([1.0, 2.0], index=["a", "a"]), "'a' twice"),
+        (pd.Series([1.0, 2.0], index=["a", "zz"]), "no feature 'zz'"),
+        (pd.Series([1.0, 2.0]), "each of the 4 features"),
+        (pd.Series([1.0, None], index=["a", "b"]), "price of 'b' must be a finite number"),
+    ]
+    for costs, message in refused:
+        with pytest.raises(InvalidInput, match=message):
+            Prices(costs).resolve(FEATURES)
+
+
+def test_a_budget_of_ten_times_the_price_buys_ten_whatever_the_unit():
+    """The slack is relative: large prices have large rounding errors, and small ones are not all affordable."""
+    for price in (1234567.89, 0.1, 3e-12, 1e300):
+        left, bought = 10 * price, 0
+        while affordable(price, left):
+            left, bought = max(left - price, 0.0), bought + 1
+        assert bought == 10, price
+    assert not affordable(1e-10, 0.0)
+    assert not affordable(1.0, 0.999999)
+
+
+def test_the_price_of_a_set_is_what_buying_it_costs():
+    prices = Prices([5, 4, 3, 2], shared=[(["a", "b", "c"], 2.5)]).resolve(FEATURES)
+    assert prices.total(masks("", "a", "ab", "abcd")).tolist() == [0, 5, 6.5, 9]
+    assert prices.total() == 9

@@ -13,21 +13,13 @@ import pandas as pd
 import pytest
 
 from askwise.acquire import Trajectory
-from askwise.cli.demo import Comparison, Story
-from askwise.cli.demo_report import (
-    COLORS,
-    OTHER_COLOR,
-    Report,
-    check_report_path,
-    class_colors,
-    order_shares,
-    render,
-    short,
-    shown_support,
-    shown_value,
-    write_report,
-)
+from askwise.cli.comparison import Comparison, Story
+from askwise.cli.console import make_console, print_curves
+from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
+from askwise.cli.options import check_report_path
+from askwise.cli.wording import merged_rules, short, shown_number, shown_support, shown_value, warnings_of
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.plotting import COLORS
 from askwise.uncertainty import Uncertainty
 
 EVIL = "<script>alert('x')</script>"
@@ -91,7 +83,7 @@ def report() -> Report:
 def make_rule(words: list[str], then: str, confidence: float, **more: object) -> dict[str, object]:
     chances = {"no": 1 - confidence, "<b>yes</b>": confidence}
     return {
-        "if": words,
+        "conditions": words,
         "then": then,
         "confidence": confidence,
         "probabilities": chances,
@@ -203,7 +195,7 @@ def test_rules_are_listed_step_by_step_the_last_one_open(ruled):
 def test_a_rule_shows_its_conditions_confidence_support_degree_and_weight(ruled):
     _, first, last = details(render(ruled))
     assert f"{EVIL} > 1.5 and height <= 1.3 <b>yes</b> 91 % 42 64 %" in seen(first)
-    assert "fires to" not in seen(first)
+    assert "fires at" not in seen(first)
     assert "weight is low <b>yes</b> 75 % 7.3 42 % 36 %" in seen(last)
     assert f"<i>hue</i> is high and ash > 2 given {EVIL} > 1.5 no 88 % 1,234" in seen(last)
     for width, color in ((91.25, COLORS[1]), (75, COLORS[1]), (87.5, COLORS[0]), (63.75, "var(--soft)")):
@@ -256,7 +248,7 @@ def test_many_features_and_classes_fit():
     proba = {f"class {c}": p for c, p in enumerate(np.linspace(1, 2, 14) / np.linspace(1, 2, 14).sum())}
     story = Story("Case", [make_step(None, None, proba), make_step(features[0], 1.0, proba)])
     page = render(Report("wide", [], story, make_comparison(trajectory)))
-    assert "34 features that are asked for later are not drawn" in page
+    assert "34 features that are bought later are not drawn" in page
     assert ">other</span>" in page
     order = pictures(page)[1]
     assert len([text for text in texts(order) if text.endswith("…")]) == 30
@@ -307,7 +299,71 @@ def test_a_failing_disk_leaves_the_old_page(report, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
+def test_rules_that_read_the_same_are_one():
+    rules = [make_rule(["a > 1"], "no", 0.9, weight=0.2), make_rule(["b > 1"], "no", 0.9, weight=0.3)]
+    rules += [{**make_rule([], "no", 0.9001, weight=0.2), "conditions": ["a > 1"]}]
+    merged = merged_rules(rules)
+    assert [(rule["conditions"], rule["count"]) for rule in merged] == [(["a > 1"], 2), (["b > 1"], 1)]
+    assert merged[0]["weight"] == pytest.approx(0.4)
+
+
+def test_a_rule_that_no_training_row_fits_says_whose_confidence_it_is(ruled):
+    firing = [make_rule(["age > 1"], "no", 1.0, weight=1.0, support=0.0)]
+    step = {**ruled.story.trace[-1], "rules": {"firing": firing, "possible": [], "n_firing": 1, "n_possible": 0}}
+    (part,) = details(render(Report("case", [], Story("Case", [step]))))
+    assert "age > 1 no 100 % none: the model's own 100 %" in seen(part)
+
+
+def test_what_is_outside_everything_seen_is_told(report):
+    outside = [
+        {"feature": "age", "column": "age", "value": 300, "seen": [18, 96]},
+        {"feature": "panel", "column": "hue", "value": "<b>", "seen": ["red", "blue"]},
+    ]
+    step = {**report.story.trace[1], "outside": outside, "novelty": 1.25}
+    step["uncertainty"] = {"total": 0.3, "epistemic": "infinite"}
+    page = render(replace(report, story=replace(report.story, trace=[report.story.trace[0], step])))
+    assert "age 300 is outside everything seen in training (18 to 96)." in seen(page)
+    assert "hue <b> is outside everything seen in training (red, blue)." in seen(page)
+    assert "unlike the training rows (novelty 1.2;" in seen(page)
+    assert ">infinite</td>" in page
+    assert warnings_of({"outside": [], "novelty": 0.0}) == warnings_of({}) == []
+
+
+def test_known_values_and_the_note_on_missing_cells_are_shown(report):
+    story = replace(report.story, known={"age": 54})
+    assert comparison_note(report) == ""
+    noted = replace(report.comparison, note="Why 82.7 % is not 84.0 %.")
+    page = seen(render(replace(report, story=story, comparison=noted)))
+    assert "known: age 54" in page
+    assert "Why 82.7 % is not 84.0 %." in page
+
+
+def test_the_note_on_missing_cells_is_in_the_terminal_too(report):
+    with (console := make_console()).capture() as shown:
+        print_curves(console, replace(report.comparison, note="Why 82.7 % is not 84.0 %."))
+    assert "Why 82.7 % is not 84.0 %." in shown.get()
+
+
+def comparison_note(report: Report) -> str:
+    assert report.comparison is not None
+    return report.comparison.note
+
+
+def test_pictures_follow_the_color_scheme(report):
+    """No neutral color is fixed: paper, ink and lines are variables of the page, with a fallback."""
+    page = render(report)
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+        bare = re.sub(r"var\(--\w+, #\w+\)", "", picture)
+        assert not re.findall("#ffffff|#000000|#3c434c|#e6e9ee|#9aa1ab", bare)
+        assert "var(--card, #ffffff)" in picture
+        assert "var(--ink, #3c434c)" in picture
+    assert "prefers-color-scheme: dark" in page
+    assert "background: #fff;" not in page
+
+
 def test_short_and_shown():
+    assert short("\x1b[31mred\u202e") == "\\u001b[31mred\\u202e"
+    assert [shown_number(number) for number in (None, "infinite", 0.12345)] == ["-", "infinite", "0.123"]
     assert short("two\nlines") == "two lines"
     assert short("x" * 40, 10) == "x" * 9 + "…"
     assert shown_value({"a": 1.23456789, "b": None}) == "1.23457, -"

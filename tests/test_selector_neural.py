@@ -164,7 +164,7 @@ def test_uncertainties_are_numbers_where_there_are_members_and_unknown_elsewhere
     owner = trusted(name)
     assert isinstance(owner.epistemic_, {**MEMBERS, **NO_MEMBERS}[name][2])
     found = owner.uncertainty(X.where(np.random.default_rng(0).random(X.shape) < 0.5)).as_dict()
-    known = {"total", "confidence_gap"}
+    known = {"total", "confidence_gap", "novelty"}
     if name in MEMBERS:
         known = set(found)
     elif name != "nothing":
@@ -368,7 +368,7 @@ def test_members_that_agree_with_each_other_are_no_risk_around_their_mean():
 
 
 class Watching(Policy):
-    """Keeps the held_out that a policy would learn from."""
+    """Keeps the held-out states that a policy would learn from."""
 
     met: HeldOutStates | None = None
 
@@ -376,8 +376,8 @@ class Watching(Policy):
         Watching.met = context.held_out()
         return self
 
-    def scores(self, X, mask, left):
-        return np.where(mask, -np.inf, 0.0)
+    def scores(self, state):
+        return np.where(state.mask, -np.inf, 0.0)
 
 
 def met(owner, X, y, **fit_options) -> HeldOutStates:
@@ -395,20 +395,17 @@ def test_a_model_fitted_here_is_rehearsed_without_each_row():
         held = held_out.fold == k
         model = LogisticRegression().fit(X[~held], y[~held])
         assert_allclose(held_out.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-9)
-        around = held_out.epistemics[k]
-        assert isinstance(around, AuxiliaryEnsemble)
-        assert len(held_out.predictors[k].training_values_) == 60
+        assert isinstance(held_out.beliefs[k].epistemic, AuxiliaryEnsemble)
+        assert len(held_out.beliefs[k].predictor.training_rows_) == 60
 
 
-@pytest.mark.parametrize(
-    "make", [regression, lambda: FrozenEstimator(regression()), module, lambda: regression().predict_proba]
-)
-def test_a_model_used_as_it_is_is_not_refitted(make):
+def test_a_model_used_as_it_is_is_not_refitted():
     X, y = data()
-    held_out = met(selector(make()), X, y)
-    assert held_out.fold is None
-    assert len(held_out.predictors) == 1
-    assert isinstance(held_out.predictors[0], ConditionalPredictor)
+    for model in (regression(), FrozenEstimator(regression()), module(), regression().predict_proba):
+        held_out = met(selector(model), X, y)
+        assert held_out.fold is None
+        assert len(held_out.beliefs) == 1
+        assert isinstance(held_out.beliefs[0].predictor, ConditionalPredictor)
 
 
 @pytest.mark.usefixtures("quick")
@@ -477,6 +474,7 @@ for selector in selectors:
     session.answer(session.suggest().feature, 0.3)
     report = session.report()
     found.append({
+        "gains": selector.gains(X).tolist(),
         "suggest": selector.suggest(X, budget=2).tolist(),
         "order": selector.acquire(X, budget=3).order.tolist(),
         "epistemic": selector.uncertainty(X).epistemic.tolist(),
@@ -496,15 +494,17 @@ def test_what_torch_trained_is_served_without_it(tmp_path):
         policy=DQN(n_episodes=4, hidden=8),
     ).fit(X, y)
     served = [choosing("network"), choosing("rl"), adapted]
-    (tmp_path / "in.pickle").write_bytes(pickle.dumps((served, X[:8])))
+    X = X[:8].where(np.random.default_rng(0).random((8, 4)) < 0.4)
+    (tmp_path / "in.pickle").write_bytes(pickle.dumps((served, X)))
     environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
     command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for owner, found in zip(served, json.loads(done.stdout), strict=True):
-        assert found["suggest"] == owner.suggest(X[:8], budget=2).tolist()
-        assert found["order"] == owner.acquire(X[:8], budget=3).order.tolist()
-        assert_allclose(found["epistemic"], owner.uncertainty(X[:8]).epistemic, rtol=0, atol=1e-12)
+        assert_allclose(found["gains"], owner.gains(X), rtol=0, atol=1e-12)
+        assert found["suggest"] == owner.suggest(X, budget=2).tolist()
+        assert found["order"] == owner.acquire(X, budget=3).order.tolist()
+        assert_allclose(found["epistemic"], owner.uncertainty(X).epistemic, rtol=0, atol=1e-12)
         assert found["next"] in COLUMNS
 
 

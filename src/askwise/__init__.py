@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from askwise.errors import AskwiseError, InvalidInput
-    from askwise.predict.wrapped import wrap
+    from askwise.predict.black_box import wrap
     from askwise.prices import Prices
     from askwise.selector import DynamicFeatureSelector
 
@@ -21,7 +21,7 @@ _HOMES = {
     "DynamicFeatureSelector": "askwise.selector",
     "InvalidInput": "askwise.errors",
     "Prices": "askwise.prices",
-    "wrap": "askwise.predict.wrapped",
+    "wrap": "askwise.predict.black_box",
 }
 _MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty", "vision"}
 

@@ -14,7 +14,8 @@ from pandas.api import extensions, types
 
 from askwise.errors import InvalidInput
 
-LARGEST_EXACT_INTEGER = 2**53
+LARGEST_EXACT_INTEGER = 2**53 - 1
+"""Beyond it two whole numbers can become the same float."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,10 @@ class Column:
         codes = {**self.codes, **{value: len(self.values) + i for i, value in enumerate(unseen)}}
         return series.map({value: codes[value] for value in present}).to_numpy(dtype=float, na_value=np.nan), unseen
 
-    def decode(self, encoded: np.ndarray, unseen: Sequence[Any] = ()) -> Any:
-        """The inverse of `encode`, in the dtype of the training table wherever the cells allow it."""
+    def decode(self, encoded: np.ndarray, unseen: Sequence[Any] = (), typed: bool = True) -> Any:
+        """The inverse of `encode`; numbers in the dtype of the training table if `typed`, else as floats."""
         if self.values is None:
-            return cast_if_exact(encoded, self.dtype)
+            return cast(encoded, self.dtype) if typed else encoded
         codes = np.where(np.isnan(encoded), -1, encoded).astype(int)
         values = [*self.values, *unseen]
         if isinstance(self.dtype, pd.CategoricalDtype):
@@ -96,11 +97,9 @@ class Column:
             return float(code)
         if isinstance(value, str | bytes | bool | np.bool_) or not isinstance(value, numbers.Real):
             raise InvalidInput(f"The answer for {self.name!r} must be a number; got {value!r}.")
-        try:
-            finite = bool(np.isfinite(float(value)))
-        except OverflowError:
-            finite = False
-        if not finite:
+        if _is_inexact(value):
+            raise InvalidInput(f"The answer for {self.name!r} must be a whole number below 2**53; got {value!r}.")
+        if not np.isfinite(float(value)):
             raise InvalidInput(f"The answer for {self.name!r} must be a finite number; got {value!r}.")
         return float(value)
 
@@ -126,14 +125,14 @@ class Column:
 
     def castable(self, cells: np.ndarray) -> np.ndarray | bool:
         """Which cells the dtype of the training table can hold exactly; True = any."""
-        if self.values is not None or self.dtype == np.float64 or not isinstance(self.dtype, np.dtype):
+        if self.values is not None:
+            return (cells < len(self.values)) | (np.isnan(cells) & (self.dtype != bool))
+        dtype = self.dtype if isinstance(self.dtype, np.dtype) else getattr(self.dtype, "numpy_dtype", None)
+        if dtype is None or dtype == np.float64:
             return True
+        has_missing = dtype.kind == "f" or dtype is not self.dtype  # nullable integers have NA
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray((cells.astype(self.dtype).astype(float) == cells) | (np.isnan(cells) & self._has_nan))
-
-    @property
-    def _has_nan(self) -> bool:
-        return self.dtype.kind == "f"
+            return np.asarray((cells.astype(dtype).astype(float) == cells) | (np.isnan(cells) & has_missing))
 
     def _check_unseen(self, value: Any) -> None:
         """A new category must be of the kind of the known ones: a boolean column has no third value."""
@@ -152,15 +151,9 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 
-def cast_if_exact(cells: np.ndarray, dtype: Any) -> Any:
-    """Cells in `dtype` where it can hold them all; as they are where it cannot (a mean of integers, a large number)."""
-    try:
-        with np.errstate(invalid="ignore", over="ignore"):
-            cast: Any = cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
-    except (TypeError, ValueError, OverflowError):
-        return cells
-    back = np.asarray(cast.astype(float)) if isinstance(dtype, np.dtype) else cast.to_numpy(float, na_value=np.nan)
-    return cast if np.array_equal(back, cells, equal_nan=True) else cells
+def cast(cells: np.ndarray, dtype: Any) -> Any:
+    """Cells in `dtype`, which must hold them all (see `Column.castable`)."""
+    return cells.astype(dtype) if isinstance(dtype, np.dtype) else pd.array(cells, dtype)
 
 
 def is_missing(value: Any) -> bool:
@@ -205,19 +198,30 @@ def read_column(label: Any, series: pd.Series) -> Column:
 
 def _numbers(series: pd.Series, name: str) -> np.ndarray:
     refuse_times(series.dtype, name)
-    try:
-        if types.is_bool_dtype(series.dtype) or isinstance(series.dtype, pd.CategoricalDtype):
-            series = series.astype(float)
-        values = np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
-    except (TypeError, ValueError):
-        bad = [value for value in series.dropna() if not isinstance(value, numbers.Real)]
-        raise InvalidInput(f"Column {name!r} must hold numbers; got {bad[0] if bad else series.dtype!r}.") from None
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object)
+    if not types.is_numeric_dtype(series.dtype):
+        for value in series.dropna():
+            if not isinstance(value, numbers.Real):
+                raise InvalidInput(f"Column {name!r} must hold numbers; got {value!r}.")
+            if _is_inexact(value):
+                _refuse_inexact(name)
+    values = np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
     if types.is_integer_dtype(series.dtype) and (np.abs(values) > LARGEST_EXACT_INTEGER).any():
-        raise InvalidInput(
-            f"Column {name!r} holds whole numbers beyond 2**53, which lose digits when treated as measurements. If "
-            "it is an identifier, drop it or turn it into text."
-        )
+        _refuse_inexact(name)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInput(f"Column {name!r} holds an infinite value (row {row}); use NaN for what is not known.")
     return values
+
+
+def _is_inexact(value: Any) -> bool:
+    """Whether `value` is a whole number that a float cannot tell from the next one."""
+    return isinstance(value, numbers.Integral) and abs(int(value)) > LARGEST_EXACT_INTEGER
+
+
+def _refuse_inexact(name: str) -> NoReturn:
+    raise InvalidInput(
+        f"Column {name!r} holds whole numbers beyond 2**53, which lose digits when treated as measurements. If it is "
+        "an identifier, drop it or turn it into text."
+    )

@@ -1,4 +1,4 @@
-"""Whether confidence and uncertainty can be relied on: calibration, and what rejecting uncertain rows buys.
+"""Quality of confidence and uncertainty: calibration, and accuracy when uncertain rows are rejected.
 
 Accuracies and risks are fractions between 0 and 1; the paper prints them as percentages.
 """
@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from askwise.errors import InvalidInput
-
-ROUNDING = 1e-6
-"""How far beyond 0 and 1 a probability may lie by rounding."""
+from askwise.uncertainty import ROUNDING, as_floats
 
 
 def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> float:
-    """Mean distance between the confidence in the predicted class and how often it is right.
+    """Mean distance between confidence in the predicted class and its accuracy.
 
     ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
     of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Of equal largest probabilities the
@@ -49,12 +47,12 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
 def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> np.ndarray:
     """(n_bins,) number of right predictions less the sum of their confidences, by bin of confidence.
 
-    The calibration error is the mean absolute value per row. Added up over several test sets before that, small ones
-    can be judged together: on 36 rows even a calibrated model shows an error of .07.
+    The calibration error is the sum of absolute values per row. Sums over several small test sets can be pooled before
+    that: on 36 rows even a calibrated model has an error of .07.
     """
     y_true, proba = _check_labeled(y_true, proba)
-    if n_bins < 1:
-        raise InvalidInput(f"n_bins must be at least 1; got {n_bins!r}.")
+    if not isinstance(n_bins, int | np.integer) or isinstance(n_bins, bool) or n_bins < 1:
+        raise InvalidInput(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
     confidence = proba.max(axis=1)
     edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): those between two bins
     bins = np.searchsorted(edges, confidence, side="left")  # a confidence on an edge belongs to the bin below
@@ -99,7 +97,7 @@ def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
 def aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the risk-coverage curve: the error rate averaged over coverages 1/n, ..., 1 (Appendix E).
 
-    An uncertainty that says nothing (equal for all rows) scores the plain error rate.
+    An uninformative uncertainty (equal for all rows) scores the plain error rate.
 
     Parameters
     ----------
@@ -141,7 +139,7 @@ def excess_aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
 
 
 def failure_auroc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
-    """How well uncertainty tells wrong predictions from right ones (AUROC, Appendix E).
+    """How well uncertainty separates wrong predictions from right ones (AUROC, Appendix E).
 
     The probability that a wrong prediction is more uncertain than a right one, ties counting one half.
 
@@ -187,7 +185,7 @@ def risk_at_coverage(correct: ArrayLike, uncertainty: ArrayLike, coverage: float
     >>> risk_at_coverage([True, True, False, True], [0.1, 0.2, 0.9, 0.3], coverage=0.75)
     0.0
     """
-    if not 0 < coverage <= 1:
+    if not isinstance(coverage, int | float | np.number) or not 0 < coverage <= 1:
         raise InvalidInput(f"coverage must be a fraction above 0 and at most 1 (0.8 for 80 %); got {coverage!r}.")
     _, accuracy = rejection_curve(correct, uncertainty)
     kept = max(1, math.ceil(coverage * len(accuracy) - 1e-9))  # 0.07 * 100 is a little more than 7
@@ -202,7 +200,7 @@ def _count_by_level(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
 
 
 def _check_outcomes(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    correct, uncertainty = np.asarray(correct), np.asarray(uncertainty, dtype=float)
+    correct, uncertainty = np.asarray(correct), as_floats("uncertainty", uncertainty)
     if correct.ndim != 1 or correct.shape != uncertainty.shape or len(correct) == 0:
         raise InvalidInput(
             "correct and uncertainty must be one-dimensional, equally long and not empty; "
@@ -223,7 +221,7 @@ def _check_outcomes(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
 
 
 def _check_labeled(y_true: ArrayLike, proba: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
+    y_true, proba = np.asarray(y_true), as_floats("proba", proba)
     if proba.ndim != 2 or y_true.shape != proba.shape[:1] or len(proba) == 0:
         raise InvalidInput(
             "y_true (n,) and proba (n, C) must have the same rows, at least one; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -100,21 +101,29 @@ class Layers:
         )
 
 
+# Torch has one generator for all threads: two fits at a time would draw from each other's seeds.
+_SEEDING = threading.RLock()
+
+
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's generator seeded inside, as it was outside; one thread and single precision suit small networks."""
+    """Torch's generator seeded inside, as it was outside, for one thread of the program at a time.
+
+    Small networks train fastest on one core and in single precision; both settings are left alone where they are so
+    already.
+    """
     import torch
 
     threads, number = torch.get_num_threads(), torch.get_default_dtype()
-    with torch.random.fork_rng(devices=[]):
+    with _SEEDING, torch.random.fork_rng(devices=[]), contextlib.ExitStack() as restored:
         torch.manual_seed(seed)
-        torch.set_num_threads(1)
-        torch.set_default_dtype(torch.float32)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
-            torch.set_default_dtype(number)
+        if threads != 1:
+            restored.callback(torch.set_num_threads, threads)
+            torch.set_num_threads(1)
+        if number != torch.float32:
+            restored.callback(torch.set_default_dtype, number)
+            torch.set_default_dtype(torch.float32)
+        yield
 
 
 def train(
@@ -145,6 +154,15 @@ def train(
             after_epoch()
 
 
+def relu_network(widths: Sequence[int]) -> Any:
+    """A fully connected torch network in single precision, `widths` from the inputs to the outputs."""
+    import torch
+    from torch import nn
+
+    linears = [nn.Linear(*pair, dtype=torch.float32) for pair in pairwise(widths)]
+    return nn.Sequential(*[part for linear in linears[:-1] for part in (linear, nn.ReLU())], linears[-1])
+
+
 def dueling(widths: Sequence[int], n_actions: int) -> Any:
     """A torch network of ReLU layers, `widths` from the inputs on, whose head is a value and advantages of actions."""
     import torch
@@ -153,8 +171,9 @@ def dueling(widths: Sequence[int], n_actions: int) -> Any:
     class Dueling(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.body = nn.ModuleList([nn.Linear(*pair) for pair in pairwise(widths)])
-            self.value, self.advantage = nn.Linear(widths[-1], 1), nn.Linear(widths[-1], n_actions)
+            self.body = nn.ModuleList([nn.Linear(*pair, dtype=torch.float32) for pair in pairwise(widths)])
+            self.value = nn.Linear(widths[-1], 1, dtype=torch.float32)
+            self.advantage = nn.Linear(widths[-1], n_actions, dtype=torch.float32)
 
         def forward(self, seen: Any) -> Any:
             for layer in self.body:

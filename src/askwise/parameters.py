@@ -49,6 +49,8 @@ class Number:
     below: bool = False
 
     def __str__(self) -> str:
+        if np.isinf(self.low):
+            return "a finite number"
         if np.isinf(self.high):
             return f"a number {'>' if self.above else '>='} {self.low:g}"
         return f"a number in {'(' if self.above else '['}{self.low:g}, {self.high:g}{')' if self.below else ']'}"
@@ -91,6 +93,7 @@ class Several:
         return enough and all(self.each.allows(entry) for entry in value)
 
 
+FINITE = Number(-np.inf)
 POSITIVE, SHARE, DROPOUT = Number(above=True), Number(0, 1), Number(0, 1, below=True)
 RATE = Number(0, 1, above=True)
 WIDTHS = Several(Whole(1))

@@ -29,7 +29,7 @@ class Prices:
     Parameters
     ----------
     costs
-        One price per feature: an array in feature order, a mapping from feature name to price (features it
+        One price per feature: an array in feature order, a mapping or Series from feature name to price (features it
         does not name cost 1), or None for 1 each. A price of 0 means free.
     shared
         Pairs ``(features, saving)``: as soon as one of the features is acquired, each of the others is cheaper by
@@ -46,7 +46,7 @@ class Prices:
 
     def __init__(
         self,
-        costs: Sequence[float] | np.ndarray | Mapping[Any, float] | None = None,
+        costs: Sequence[float] | np.ndarray | pd.Series | Mapping[Any, float] | None = None,
         shared: Sequence[tuple[Any, float]] | None = (),
     ) -> None:
         self.costs: Any = costs

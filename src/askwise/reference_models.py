@@ -1,7 +1,7 @@
-"""A stand-in for "your validated model": a table, a split of its rows, a classifier trained on one part.
+"""Reference models: the classifiers that demo, ask and bench train in place of a user's validated model.
 
-The demonstration starts here where nobody has brought a model. What comes out is what a user would bring: a fitted
-scikit-learn `Pipeline` that takes the raw DataFrame, and rows that it has never seen.
+The result is what a user would bring: a fitted scikit-learn `Pipeline` that takes the raw DataFrame, and rows that it
+has never seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from askwise.datasets import Dataset
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.schema import Schema
+from askwise.progress import interruptible
+from askwise.schema import read_table
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
@@ -54,14 +55,14 @@ class ReferenceModel:
 def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: bool = True) -> ReferenceModel:
     """Split the rows of `dataset` and train `model` (one of `MODELS`) on one part.
 
-    `limited` caps both parts, to keep a demonstration quick; False takes all rows, for measurements.
+    `limited` caps both parts to keep a demo quick; False takes all rows, for measurements.
     """
     train, test = split_rows(dataset, seed, limited=limited)
     estimator = make_model(model, seed)
     X_train, y_train = dataset.X.iloc[train], dataset.y[train]
-    Schema.read(dataset.X)  # errors name the row of the whole table
-    Schema.read(X_train).encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
-    with warnings.catch_warnings():
+    read_table(dataset.X)  # errors name the row of the whole table
+    read_table(X_train)[0].encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
+    with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(X_train, y_train)
     said = _split_in_words(dataset, len(train), len(test), seed)
@@ -87,7 +88,7 @@ def make_model(name: str, seed: int) -> Pipeline:
 def split_rows(dataset: Dataset, seed: int, *, limited: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers for training and for testing: by class, or by `row_groups` where rows belong together.
 
-    `limited` caps both, to keep a demonstration quick; False takes all rows, for measurements.
+    `limited` caps both to keep a demo quick; False takes all rows, for measurements.
     """
     rng = np.random.default_rng(seed)
     if dataset.row_groups is None:

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from askwise.columns import LARGEST_EXACT_INTEGER, Column, cast_if_exact, is_missing, read_column
+from askwise.columns import LARGEST_EXACT_INTEGER, Column, cast, is_missing, read_column
 from askwise.errors import InvalidInput
 from askwise.rows import EncodedRows
 
@@ -46,37 +46,40 @@ class Schema:
     def encode(self, X: Any) -> EncodedRows:
         """A table with the columns of the training table -> numbers, NaN = not observed."""
         table = as_table(X)
-        if not isinstance(table, pd.DataFrame):
-            if self.is_category.any():
-                raise InvalidInput(
-                    "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
-                )
-            if table.shape[1] != len(self.columns):
-                raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
-            return EncodedRows(table.astype(float))
-        if self.framed and list(table.columns) != [column.label for column in self.columns]:
+        framed = isinstance(table, pd.DataFrame)
+        if not framed and self.is_category.any():
+            raise InvalidInput(
+                "X must be a DataFrame with the columns of fit, because some of them are categories; got an array."
+            )
+        if framed and self.framed and list(table.columns) != [column.label for column in self.columns]:
             raise InvalidInput(_column_difference([column.label for column in self.columns], list(table.columns)))
         if table.shape[1] != len(self.columns):
             raise InvalidInput(f"X must have {len(self.columns)} columns, as in fit; got {table.shape[1]}.")
+        if not framed:
+            return EncodedRows(table.astype(float))
         if not len(table):
             return EncodedRows(np.empty((0, len(self.columns))))
         cells, unseen = zip(*(c.encode(table.iloc[:, j]) for j, c in enumerate(self.columns)), strict=True)
         return EncodedRows(np.column_stack(cells), {j: new for j, new in enumerate(unseen) if new})
 
     def decode(self, rows: EncodedRows, columns: Iterable[int] | None = None, framed: bool | None = None) -> Any:
-        """Encoded rows -> the table the wrapped model takes, or some columns of it."""
-        picked = range(len(self.columns)) if columns is None else list(columns)
+        """Encoded rows -> the table the wrapped model takes, or some columns of it.
+
+        Numbers have the dtypes of the training table if all rows fit them (see `castable`), else they all are floats.
+        """
+        picked = list(range(len(self.columns)) if columns is None else columns)
+        typed = bool(self.castable(rows.values, picked).all())
         if not (self.framed if framed is None else framed):
-            cells = rows.values if columns is None else rows.values[:, list(picked)]
-            return cells if self.framed else cast_if_exact(cells, self.columns[0].dtype)
-        cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ())) for j in picked}
+            cells = rows.values if columns is None else rows.values[:, picked]
+            return cast(cells, self.columns[0].dtype) if typed and not self.framed else cells
+        cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ()), typed) for j in picked}
         return pd.DataFrame({self.columns[j].label: cells for j, cells in cells_of.items()})
 
-    def castable(self, values: np.ndarray) -> np.ndarray:
-        """(n,) rows whose cells all fit the dtypes of the training table, so that decoding keeps those."""
+    def castable(self, values: np.ndarray, columns: Iterable[int] | None = None) -> np.ndarray:
+        """(n,) rows whose cells, in all or some columns, fit the dtypes of the training table."""
         fits = np.ones(len(values), dtype=bool)
-        for j, column in enumerate(self.columns):
-            fits &= column.castable(values[:, j])
+        for j in range(len(self.columns)) if columns is None else columns:
+            fits &= self.columns[j].castable(values[:, j])
         return fits
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:
@@ -176,7 +179,8 @@ def as_table(X: Any) -> Any:
     if issparse(X):
         raise InvalidInput("X is a sparse matrix, and rows must be dense here; pass X.toarray() or a DataFrame.")
     if isinstance(X, np.ma.MaskedArray):
-        X = X.astype(float).filled(np.nan)
+        _refuse_inexact(X.compressed())
+        X = np.ma.filled(X.astype(float), np.nan)
     try:
         array = np.asarray(check_array(X, ensure_all_finite="allow-nan", input_name="X"))
     except ValueError as error:
@@ -185,9 +189,13 @@ def as_table(X: Any) -> Any:
                 f"X is an array with text in it ({error}); pass text and categories in a DataFrame."
             ) from None
         raise
-    if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), int(array.max())) > LARGEST_EXACT_INTEGER:
-        raise InvalidInput("X holds whole numbers beyond 2**53, which lose digits when treated as measurements.")
+    _refuse_inexact(array)
     return array
+
+
+def _refuse_inexact(array: np.ndarray) -> None:
+    if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_EXACT_INTEGER:
+        raise InvalidInput("X holds whole numbers beyond 2**53, which lose digits when treated as measurements.")
 
 
 def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) -> tuple[list[str], list[np.ndarray]]:

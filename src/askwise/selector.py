@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from askwise.epistemic import (
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
+from askwise.parameters import FINITE
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
@@ -32,7 +32,8 @@ from askwise.predict import (
     SubsetPredictor,
 )
 from askwise.predict.base import check_labels, class_positions
-from askwise.predict.wrapped import BlackBox, FrozenModel, fitted_classifier
+from askwise.predict.black_box import BlackBox
+from askwise.predict.wrapped import FrozenModel, fitted_classifier, warn_if_worse_than_prior
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
@@ -41,6 +42,7 @@ from askwise.value import held_out_states
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
+ROWS_TO_CHECK = 1000
 POLICIES = ("auto", "greedy", "rl", "static", "random")
 
 
@@ -54,8 +56,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     estimator
         A fitted classifier, used as it is, or an unfitted one, which is cloned and fitted: anything with
         `predict_proba` (a whole `Pipeline` on a raw DataFrame, XGBoost, LightGBM, `FrozenEstimator`), a
-        `torch.nn.Module` that gives logits, or a callable ``X -> probabilities``. In cross-validation, where `clone`
-        drops the fit, pass a fitted one as ``FrozenEstimator(model)``.
+        `torch.nn.Module` that gives logits or probabilities, or a callable ``X -> probabilities``. In cross-validation,
+        where `clone` drops the fit, pass a fitted one as ``FrozenEstimator(model)``.
     costs
         Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
         cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
@@ -154,9 +156,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         prices = as_prices(self.costs).resolve(schema.features)
         self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
-        self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds")}
+        self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds", "model")}
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
-        self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight)
+        self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight, random_state=self._seeds["model"])
         self.schema_, self.features_, self.prices_, self.costs_ = schema, schema.features, prices, prices.costs
         model = FrozenModel(self.estimator_, schema)
         self.classes_ = model.classes
@@ -164,6 +166,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         make_novelty = Novelty if schema.tabular else _defaults(schema).make_novelty
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
+        self._check_model()
         self.policy_ = self._make_policy()
         if hasattr(self.predictor_, "adaptation_report_"):
             self.adaptation_report_ = self.predictor_.adaptation_report_
@@ -178,6 +181,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.policy_ = other._make_policy()
         return other
 
+    def _check_model(self) -> None:
+        """Warn where the wrapped model fits the training rows so badly that its classes may be in another order."""
+        usable = self.predictor_.training_rows_for_models()[:ROWS_TO_CHECK]
+        if len(usable):
+            proba = self.predictor_.model_(self.predictor_.training_rows_.take(usable))
+            warn_if_worse_than_prior(proba, self.predictor_.training_labels_[usable], self.classes_)
+
     def _check_options(self) -> None:
         for name, value, known, family in (
             ("adaptation", self.adaptation, ADAPTATIONS, SubsetPredictor),
@@ -191,9 +201,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:
-        weight = self.risk_weight
-        if not isinstance(weight, numbers.Real) or isinstance(weight, bool) or not np.isfinite(float(weight)):
-            raise InvalidInput(f"risk_weight must be a finite number; got {weight!r}.")
+        if not FINITE.allows(self.risk_weight):
+            raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
 
     def _make_predictor(self, estimator: Any) -> SubsetPredictor:
         seed = self._seeds["predictor"]
@@ -264,7 +273,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
-        model = fitted_classifier(self.estimator, self.schema_.decode(known), self.classes_[labels], weights)
+        table, seed = self.schema_.decode(known), self._seeds["model"]
+        model = fitted_classifier(self.estimator, table, self.classes_[labels], weights, random_state=seed)
         return self._make_beliefs(FrozenModel(model, self.schema_), known, labels)
 
     def _risk_weight(self) -> float:

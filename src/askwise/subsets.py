@@ -34,7 +34,11 @@ def sample_of_sizes(sizes: np.ndarray, n_features: int, rng: np.random.Generator
 
 
 def extended(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """`mask` with feature ``features[r]`` of each row set; -1 leaves a row as it is."""
+    """`mask` with feature ``features[r]`` of each row set; -1 leaves a row as it is.
+
+    >>> extended(np.array([[True, False], [False, False]]), np.array([1, -1])).tolist()
+    [[True, True], [False, False]]
+    """
     out = mask.copy()
     rows = np.flatnonzero(features >= 0)
     out[rows, features[rows]] = True

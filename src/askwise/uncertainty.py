@@ -1,4 +1,4 @@
-"""How far a prediction can be trusted: entropies and divergences of class distributions, in nats.
+"""Uncertainty of predictions: entropies and divergences of class distributions, in nats.
 
 Classes are on the last axis and ensemble members on the first. A NaN probability gives a NaN uncertainty.
 """
@@ -15,7 +15,7 @@ from scipy.special import entr, rel_entr
 from askwise.errors import InvalidInput
 
 ROUNDING = 1e-6
-"""A negative result closer to 0 than this is rounding: single-precision rows sum to 1 only so well."""
+"""Tolerance for rounding: rows in single precision sum to 1 only to this accuracy."""
 
 
 def entropy(proba: ArrayLike) -> np.ndarray:
@@ -37,7 +37,7 @@ def entropy(proba: ArrayLike) -> np.ndarray:
     >>> entropy([[0.5, 0.5], [1.0, 0.0]]).round(3).tolist()
     [0.693, 0.0]
     """
-    return _not_below_zero(entr(np.asarray(proba, dtype=float)).sum(axis=-1))
+    return _not_below_zero(entr(as_floats("proba", proba)).sum(axis=-1))
 
 
 def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
@@ -60,7 +60,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
     >>> kl_divergence([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [1.0, 0.0]]).round(3).tolist()
     [0.144, inf]
     """
-    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    p, q = as_floats("p", p), as_floats("q", q)
     if p.shape[-1:] != q.shape[-1:]:
         raise InvalidInput(
             f"kl_divergence: p and q must have the same classes on their last axis; got shapes {p.shape} and {q.shape}."
@@ -71,7 +71,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
 def aleatoric(members: ArrayLike) -> np.ndarray:
     """Aleatoric uncertainty: the mean entropy of the members.
 
-    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would stay uncertain if the right model were known.
+    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would remain uncertain if the true model were known.
 
     Parameters
     ----------
@@ -89,8 +89,7 @@ def aleatoric(members: ArrayLike) -> np.ndarray:
     >>> aleatoric([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.0, 0.693]
     """
-    mean: np.ndarray = entropy(_check_members(members)).mean(axis=0)
-    return mean
+    return np.asarray(entropy(_check_members(members)).mean(axis=0))
 
 
 def mutual_information(members: ArrayLike) -> np.ndarray:
@@ -109,8 +108,6 @@ def mutual_information(members: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    Two members that are sure of opposite classes, and two that both toss a coin:
-
     >>> mutual_information([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.693, 0.0]
     """
@@ -145,14 +142,13 @@ def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
     >>> epistemic_divergence(members, [[0.9, 0.1], [0.5, 0.5]]).round(3).tolist()
     [0.0, 0.368]
     """
-    members, proba = _check_members(members), np.asarray(proba, dtype=float)
+    members, proba = _check_members(members), as_floats("proba", proba)
     if proba.shape != members.shape[1:]:
         raise InvalidInput(
             "proba must hold one primary prediction for each row of members (k, n, C), so have shape "
             f"{members.shape[1:]}; got {proba.shape}."
         )
-    mean: np.ndarray = kl_divergence(members, proba).mean(axis=0)
-    return mean
+    return np.asarray(kl_divergence(members, proba).mean(axis=0))
 
 
 def ensemble_variance(members: ArrayLike) -> np.ndarray:
@@ -173,69 +169,32 @@ def ensemble_variance(members: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    Two members that are sure of opposite classes, and two that both toss a coin:
-
     >>> ensemble_variance([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).tolist()
     [0.25, 0.0]
     """
-    variance: np.ndarray = _check_members(members).var(axis=0).mean(axis=-1)
-    return variance
+    return np.asarray(_check_members(members).var(axis=0).mean(axis=-1))
 
 
 def confidence_gap(proba: ArrayLike) -> np.ndarray:
-    """What the most probable class lacks to certainty: 1 - max_y p(y) (rejection curves, Appendix E).
+    """What the most probable class of `proba` (..., C) lacks to certainty: 1 - max_y p(y) (Appendix E).
 
-    Parameters
-    ----------
-    proba
-        (..., C)
-
-    Returns
-    -------
-    (...), between 0 and 1 - 1/C
-
-    Examples
-    --------
     >>> confidence_gap([[0.75, 0.25], [0.0, 1.0]]).tolist()
     [0.25, 0.0]
     """
-    return _not_below_zero(1.0 - np.asarray(proba, dtype=float).max(axis=-1))
+    return _not_below_zero(1.0 - as_floats("proba", proba).max(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """The uncertainties of some predictions, as arrays of one shape; NaN where a number could not be had.
+    """The uncertainties of some predictions, as arrays of one shape; NaN where a number is unknown."""
 
-    Parameters
-    ----------
-    total
-        entropy of the primary prediction
-    aleatoric
-        mean entropy of the members
-    mutual_information
-        disagreement of the members with each other
-    epistemic
-        divergence of the members from the primary prediction
-    variance
-        variance of the members' probabilities
-    confidence_gap
-        1 - probability of the predicted class
-    novelty
-        how far the case is outside of what was seen in training, 0 within it; NaN where that was not asked
-
-    Examples
-    --------
-    >>> summarize([[0.75, 0.25]]).confidence_gap.tolist()
-    [0.25]
-    """
-
-    total: np.ndarray
-    aleatoric: np.ndarray
-    mutual_information: np.ndarray
-    epistemic: np.ndarray
-    variance: np.ndarray
-    confidence_gap: np.ndarray
-    novelty: np.ndarray
+    total: np.ndarray  # entropy of the primary prediction
+    aleatoric: np.ndarray  # mean entropy of the members
+    mutual_information: np.ndarray  # disagreement of the members with each other
+    epistemic: np.ndarray  # divergence of the members from the primary prediction, joined by novelty where asked
+    variance: np.ndarray  # variance of the members' probabilities
+    confidence_gap: np.ndarray  # 1 - probability of the predicted class
+    novelty: np.ndarray  # how far the case is outside of what was seen in training, 0 within it; NaN if not asked
 
     def as_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, for instance as columns of a DataFrame."""
@@ -267,36 +226,31 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     proba
         (n, C), the primary prediction
     members
-        (k, n, C), or None if there are none: what only they can tell is then NaN, for it is unknown and not 0
-
-    Returns
-    -------
-    Uncertainty of (n,) arrays
+        (k, n, C), or None if there are none: what depends on them is then NaN, since it is unknown and not 0
 
     Examples
     --------
-    >>> {name: values.round(3).tolist() for name, values in summarize([[0.5, 0.5]]).as_dict().items()}
-    ... # doctest: +NORMALIZE_WHITESPACE
-    {'total': [0.693], 'aleatoric': [nan], 'mutual_information': [nan], 'epistemic': [nan], 'variance': [nan],
-     'confidence_gap': [0.5], 'novelty': [nan]}
+    >>> summarize([[0.5, 0.5]]).total.round(3), summarize([[0.5, 0.5]]).epistemic
+    (array([0.693]), array([nan]))
     """
     total, gap = entropy(proba), confidence_gap(proba)
     unknown = np.full_like(total, np.nan)
     if members is None:
         return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap, unknown.copy())
-    return Uncertainty(
-        total=total,
-        aleatoric=aleatoric(members),
-        mutual_information=mutual_information(members),
-        epistemic=epistemic_divergence(members, proba),
-        variance=ensemble_variance(members),
-        confidence_gap=gap,
-        novelty=unknown,
-    )
+    of_members = aleatoric(members), mutual_information(members), epistemic_divergence(members, proba)
+    return Uncertainty(total, *of_members, ensemble_variance(members), gap, unknown)
+
+
+def as_floats(owner: str, values: ArrayLike) -> np.ndarray:
+    """`values` as an array of floats; `owner` names the parameter in the error."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{owner} must be an array of numbers; got {values!r}.") from None
 
 
 def _check_members(members: ArrayLike) -> np.ndarray:
-    checked = np.asarray(members, dtype=float)
+    checked = as_floats("members", members)
     if checked.ndim != 3 or len(checked) == 0:
         raise InvalidInput(
             "members must have shape (k, n, C): one or more members first, then rows, then classes; "
@@ -306,7 +260,7 @@ def _check_members(members: ArrayLike) -> np.ndarray:
 
 
 def _not_below_zero(values: np.ndarray) -> np.ndarray:
-    """Set to 0 what rounding made negative; what is further below comes from the input and stays visible."""
+    """Set to 0 what is negative by rounding; larger negative values come from the input and are kept."""
     return np.where(np.abs(values) < ROUNDING, np.maximum(values, 0.0) + 0.0, values)
 
 
@@ -316,4 +270,4 @@ def smoothed(proba: ArrayLike, prior: ArrayLike, share: float = 0.01) -> np.ndar
     >>> smoothed([[1.0, 0.0]], [0.5, 0.5]).tolist()
     [[0.995, 0.005]]
     """
-    return (1 - share) * np.asarray(proba, dtype=float) + share * np.asarray(prior, dtype=float)
+    return (1 - share) * as_floats("proba", proba) + share * as_floats("prior", prior)

@@ -7,10 +7,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
-from askwise.acquire import Acquisition, Policy, Stopping
+from askwise.acquire import Policy, Stopping
+from askwise.acquire.acquisition import nothing_known
+from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError
-from askwise.predict import ImputedPredictor
-from askwise.schema import Schema
+from askwise.predict import ImputedPredictor, wrap
 
 FEATURES = ["a", "b", "c", "d"]
 
@@ -18,13 +19,16 @@ FEATURES = ["a", "b", "c", "d"]
 class Fixed(Policy):
     """The same scores for every row; notes what it is shown."""
 
-    def __init__(self, scores):
-        self.fixed = np.asarray(scores, dtype=float)
-        self.shown = []
+    def __init__(self, ranking):
+        self.ranking = ranking
 
-    def scores(self, X, mask, left):
-        self.shown.append((X.copy(), mask.copy(), left.copy()))
-        return np.tile(self.fixed, (len(mask), 1))
+    def fit(self, context):
+        self.shown_ = []
+        return self
+
+    def scores(self, state):
+        self.shown_.append((state.ids, state.rows.values.copy(), state.mask.copy(), state.left.copy()))
+        return np.tile(np.asarray(self.ranking, dtype=float), (len(state.mask), 1))
 
 
 def sign_of_sum(X):
@@ -211,20 +215,19 @@ def test_plus_infinity_is_bought_first():
     assert names(selector([1, np.inf, 2, 3]).acquire(table(1), budget=1)) == ["b"]
 
 
-@pytest.mark.parametrize(
-    ("scores", "problem"), [([np.nan, 1, 1, 1], "NaN"), ([1, 2], r"shape \(2, 2\)"), ([1] * 5, r"shape \(2, 5\)")]
-)
-def test_scores_that_are_refused(scores, problem):
-    with pytest.raises(AskwiseError, match=rf"Fixed.scores must return numbers of shape \(2, 4\).*got {problem}"):
-        selector(scores).acquire(table(2))
+def test_scores_that_are_refused():
+    for scores, problem in (([np.nan, 1, 1, 1], "NaN"), ([1, 2], r"shape \(2, 2\)"), ([1] * 5, r"shape \(2, 5\)")):
+        with pytest.raises(AskwiseError, match=rf"Fixed.scores must return numbers of shape \(2, 4\).*got {problem}"):
+            selector(scores).acquire(table(2))
 
 
 class PerRow(Policy):
     """Buys the features of each row in an order that its first known value decides, to make rows part ways."""
 
-    def scores(self, X, mask, left):
-        sign = np.where(np.nan_to_num(X[:, [0]]) > 0, 1.0, -1.0)
-        return np.hstack([np.full((len(X), 1), 9.0), sign * np.array([[3.0, 2.0, 1.0]])])
+    def scores(self, state):
+        first = state.rows.values[:, [0]]
+        sign = np.where(np.nan_to_num(first) > 0, 1.0, -1.0)
+        return np.hstack([np.full_like(first, 9.0), sign * np.array([[3.0, 2.0, 1.0]])])
 
 
 def test_rows_part_ways():
@@ -237,7 +240,7 @@ def test_rows_part_ways():
 class Enough(Stopping):
     """Stops row r after r purchases."""
 
-    def stops(self, state, proba):
+    def stops(self, state):
         return state.mask.sum(axis=1) >= np.arange(len(state.mask))
 
 
@@ -263,38 +266,38 @@ def test_a_row_that_has_stopped_stays_stopped():
         def __init__(self):
             self.asked = 0
 
-        def stops(self, state, proba):
+        def stops(self, state):
             self.asked += 1
-            return (np.arange(len(proba)) == 0) & (self.asked == 1)
+            return (np.arange(len(state.mask)) == 0) & (self.asked == 1)
 
     assert names(selector().acquire(table(2), stop=Once())) == ["", "abcd"]
 
 
 def test_a_policy_sees_what_is_known_and_nothing_else():
-    policy = Fixed([1, 4, 2, 3])
     X = table(3)
     X.loc[2, "b"] = np.nan
-    run = selector(policy=policy, costs=[1, 2, 1, 1]).acquire(X, budget=[9, 2, 9], known=np.array([[False] * 4] * 3))
-    assert len(policy.shown) >= run.n_steps
-    for t, (seen, mask, left) in enumerate(policy.shown[: run.n_steps]):
-        assert_array_equal(mask, run.mask_after(t))
+    owner = selector([1, 4, 2, 3], costs=[1, 2, 1, 1])
+    run = owner.acquire(X, budget=[9, 2, 9], known=np.array([[False] * 4] * 3))
+    assert len(owner.policy_.shown_) == run.n_steps
+    for t, (ids, seen, mask, left) in enumerate(owner.policy_.shown_):
+        assert ids.tolist() == np.flatnonzero(run.order[:, t] >= 0).tolist()  # only rows that can buy are scored
+        assert_array_equal(mask, run.mask_after(t)[ids])
         assert_array_equal(np.isnan(seen), ~mask)
-        assert_array_equal(seen[mask], X.to_numpy()[mask])
-        assert_allclose(left, np.array([9, 2, 9]) - run.spent_after(t))
+        assert_array_equal(seen[mask], X.to_numpy()[ids][mask])
+        assert_allclose(left, (np.array([9, 2, 9]) - run.spent_after(t))[ids])
 
 
 def test_a_policy_does_not_see_the_truth_of_what_is_free_before_it_is_had():
-    policy = Fixed([1, 2, 3, 4])
-    selector(policy=policy, costs={"a": 0}).acquire(table(2), budget=1)
-    assert np.isnan(policy.shown[0][0]).all()
+    owner = selector([1, 2, 3, 4], costs={"a": 0})
+    owner.acquire(table(2), budget=1)
+    assert np.isnan(owner.policy_.shown_[0][1]).all()
 
 
 def test_groups_are_bought_as_one_and_their_missing_parts_stay_hidden():
     X = table(3)
     X.loc[1, "a"] = np.nan
     X.loc[2, ["a", "c"]] = np.nan
-    policy = Fixed([3, 2, 1])
-    owner = selector(policy=policy, groups={"panel": ["a", "c"]})
+    owner = selector([3, 2, 1], groups={"panel": ["a", "c"]})
     assert owner.features_ == ["panel", "b", "d"]
     run = owner.acquire(X, budget=1)
     assert [row[0] for row in run.order] == [0, 0, 1]  # nobody has any of the panel in the last row
@@ -305,8 +308,8 @@ def test_groups_are_bought_as_one_and_their_missing_parts_stay_hidden():
 
 def test_what_cannot_matter_to_the_predictor_is_not_bought():
     class OnlyEven(ImputedPredictor):
-        def candidates(self, X, mask=None):
-            return super().candidates(X, mask) & np.array([True, False, True, False])
+        def open_columns(self, rows):
+            return super().open_columns(rows) & np.array([True, False, True, False])
 
     run = selector(adaptation=OnlyEven(None), costs={"b": 0}).acquire(table(2))
     assert names(run) == ["ac", "ac"]
@@ -349,12 +352,19 @@ def test_asking_a_run_changes_nothing():
     assert not run.start.any()
 
 
-@pytest.mark.parametrize("t", [5, 99, -2])
-def test_steps_that_do_not_exist(t):
+def test_steps_that_do_not_exist():
     run = ragged_run()
-    for ask in (run.mask_after, run.spent_after, run.predict):
-        with pytest.raises(InvalidInput, match=rf"from 0 to 4 \(-1 = the end\); got {t}"):
-            ask(t)
+    for t in (5, 99, -2):
+        for ask in (run.mask_after, run.spent_after, run.predict):
+            with pytest.raises(InvalidInput, match=rf"from 0 to 4 \(-1 = the end\); got {t}"):
+                ask(t)
+
+
+def test_each_case_is_known_after_as_many_purchases_as_are_asked_for():
+    run = ragged_run()
+    known = run.known_after(np.array([1, 0, 3, 2]))
+    expected = [run.mask_after(t)[r] for r, t in enumerate([1, 0, 3, 2])]
+    assert_array_equal(known, expected)
 
 
 def test_the_tidy_table_says_the_same_as_the_arrays():
@@ -386,15 +396,13 @@ def test_the_truth_is_not_changed():
 
 
 def state(n=2, left=5.0, costs=(1, 2, 3, 4)):
-    schema = Schema.read(table())
-    return Acquisition(
-        schema,
-        Prices(costs).resolve(schema.features),
-        values=np.full((n, 4), np.nan),
-        mask=np.zeros((n, 4), bool),
-        available=np.ones((n, 4), bool),
-        left=np.full(n, left),
+    predictor = ImputedPredictor(wrap(sign_of_sum, [0, 1])).fit(table(40, seed=1), np.arange(40) % 2)
+    schema = predictor.schema_
+    made = nothing_known(
+        schema, Prices(costs).resolve(schema.features), BeliefModel(predictor), schema.encode(table(n))
     )
+    made.left = np.full(n, left)
+    return made
 
 
 def test_receiving_takes_the_cells_of_what_is_bought_and_its_price():
@@ -403,25 +411,45 @@ def test_receiving_takes_the_cells_of_what_is_bought_and_its_price():
     paid = now.receive(np.array([2, -1]), truth)
     assert paid.tolist() == [3, 0]
     assert now.left.tolist() == [2, 5]
-    assert_array_equal(now.values, [[np.nan, np.nan, truth[0, 2], np.nan], [np.nan] * 4])
-    assert_array_equal(now.column_mask, now.mask)
+    assert_array_equal(now.rows.values, [[np.nan, np.nan, truth[0, 2], np.nan], [np.nan] * 4])
+    assert_array_equal(now.rows.observed, now.mask)
 
 
 def test_a_copy_is_independent():
     now = state()
     before = now.copy()
-    for array in (now.left, now.values):
-        array[:] = 1.0
-    for array in (now.mask, now.available):
-        array[:] = ~array
-    now.receive(np.array([-1, -1]), np.ones((2, 4)))
+    belief = before.belief.proba.copy()
+    now.receive(np.array([0, 3]), np.ones((2, 4)))
+    now.available[:] = False
+    assert not np.allclose(now.belief.proba, belief)
     assert not before.mask.any()
-    assert np.isnan(before.values).all()
+    assert np.isnan(before.rows.values).all()
     assert before.left.tolist() == [5, 5]
     assert before.available.all()
+    assert_array_equal(before.belief.proba, belief)
 
 
 def test_money_never_falls_below_nothing():
     now = state(1, left=1 - 1e-10)
     now.receive(np.array([0]), np.ones((1, 4)))
     assert now.left.tolist() == [0]
+
+
+def test_a_part_shares_what_is_believed_with_its_whole():
+    """Rows are believed once, whether the state or a part of it asks first."""
+    asked = []
+
+    class Counting(BeliefModel):
+        def believe(self, rows, **options):
+            asked.append(rows.values.copy())
+            return super().believe(rows, **options)
+
+    now = state(3)
+    now.beliefs = Counting(now.beliefs.predictor)
+    assert_array_equal(now.part(np.array([True, False, True])).belief.proba, now.belief.proba[[0, 2]])
+    now.receive(np.array([1, -1, 2]), table(3).to_numpy())
+    part = now.part(np.array([False, True, True]))
+    assert_array_equal(part.belief.proba, now.belief.proba[1:])
+    assert_array_equal(now.belief.proba, now.beliefs.predictor.proba(now.rows))
+    # At first all three; then the one that changed and was asked about, then the other that changed.
+    assert [len(rows) for rows in asked] == [3, 1, 1]

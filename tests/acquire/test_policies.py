@@ -1,10 +1,13 @@
 """What every policy promises, and what each is for."""
 
+from typing import Any
+
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -12,9 +15,13 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import DQN, Policy, Random, Static
+from askwise.acquire import DQN, Acquisition, Greedy, Policy, Random, Static
+from askwise.acquire.acquisition import nothing_known
 from askwise.acquire.policies import CachedPolicy, mutual_information_ranking
-from askwise.schema import Schema
+from askwise.epistemic import BeliefModel
+from askwise.predict import ImputedPredictor, wrap
+from askwise.rows import EncodedRows
+from askwise.schema import read_table
 
 MADE = {"rl": DQN(n_episodes=64, hidden=16)}  # others by their names
 POLICIES = ["greedy", "static", "random", "rl"]
@@ -57,84 +64,92 @@ def priced(make, policy):
 
 
 def half_known(owner, seed=0):
-    """Rows of which some features are known: values with NaN, masks per feature, money."""
+    """A state of 120 cases of which some features are known."""
     X, _ = data()
     rng = np.random.default_rng(seed)
     mask = rng.random((len(X), len(owner.features_))) < 0.4
-    values = np.where(owner.schema_.expand(mask), X.to_numpy(), np.nan)
-    return values, mask, rng.uniform(2, 9, len(X))
+    rows = EncodedRows(np.where(owner.schema_.expand(mask), X.to_numpy(), np.nan))
+    left = rng.uniform(2, 9, len(X))
+    return Acquisition(
+        owner.schema_, owner.prices_, owner.beliefs_, rows, mask, np.ones_like(mask), left, risk_weight=0.1
+    )
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_scores_are_numbers_one_per_row_and_feature_and_never_for_what_is_had(make, policy):
-    owner = priced(make, policy)
-    values, mask, left = half_known(owner)
-    scores = owner.policy_.scores(values, mask, left)
-    assert isinstance(owner.policy_, Policy)
-    assert scores.shape == mask.shape == (120, 4)
-    assert not np.isnan(scores).any()
-    assert np.isneginf(scores[mask]).all()
-    assert np.isfinite(scores[~mask]).all()
+def blank(n, m, costs=None):
+    """A state of n cases of m features, of which nothing is known."""
+    X = np.random.default_rng(0).normal(size=(10, m))
+    answer = wrap(lambda X: np.tile([0.5, 0.5], (len(X), 1)), [0, 1])
+    predictor = ImputedPredictor(answer).fit(X, np.arange(10) % 2)
+    prices = (Prices(costs) if not isinstance(costs, Prices) else costs).resolve(predictor.schema_.features)
+    return nothing_known(predictor.schema_, prices, BeliefModel(predictor), EncodedRows(np.zeros((n, m))))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_nothing_is_changed(make, policy):
-    owner = priced(make, policy)
-    given = half_known(owner)
-    before = [array.copy() for array in given]
-    owner.policy_.scores(*given)
-    for array, original in zip(given, before, strict=True):
-        assert_array_equal(array, original)
+def test_scores_are_numbers_one_per_row_and_feature_and_never_for_what_is_had(make):
+    for policy in POLICIES:
+        owner = priced(make, policy)
+        state = half_known(owner)
+        before = [array.copy() for array in (state.rows.values, state.mask, state.available, state.left)]
+        scores = owner.policy_.scores(state)
+        assert isinstance(owner.policy_, Policy)
+        assert scores.shape == state.mask.shape == (120, 4), policy
+        assert not np.isnan(scores).any(), policy
+        assert np.isneginf(scores[state.mask]).all(), policy
+        assert np.isfinite(scores[~state.mask]).all(), policy
+        after = (state.rows.values, state.mask, state.available, state.left)
+        for array, original in zip(after, before, strict=True):
+            assert_array_equal(array, original, err_msg=f"{policy} changed its state")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_same_seed_same_scores(make, policy):
+def test_same_seed_same_scores(make):
     X, y = data()
-    owner = priced(make, policy)
-    again = DynamicFeatureSelector(
-        LogisticRegression(),
-        policy=MADE.get(policy, policy),
-        costs=PRICES,
-        groups={"panel": ["d", "e"]},
-        random_state=0,
-        progress=False,
-    ).fit(X, y)
-    given = half_known(owner)
-    assert_array_equal(owner.policy_.scores(*given), again.policy_.scores(*given))
-    assert_array_equal(owner.policy_.scores(*given), owner.policy_.scores(*given))
-    assert_array_equal(owner.acquire(X[:20], budget=3).order, again.acquire(X[:20], budget=3).order)
+    for policy in POLICIES:
+        owner = priced(make, policy)
+        again = clone(owner).fit(X, y)
+        scores = owner.policy_.scores(half_known(owner))
+        assert_array_equal(scores, again.policy_.scores(half_known(again)), err_msg=policy)
+        assert_array_equal(scores, owner.policy_.scores(half_known(owner)), err_msg=policy)
+        assert_array_equal(owner.acquire(X[:20], budget=3).order, again.acquire(X[:20], budget=3).order, policy)
 
 
-@pytest.mark.parametrize("policy", OWN_ROW_ONLY)
-def test_a_row_has_its_own_scores_whoever_stands_beside_it(make, policy):
-    owner = priced(make, policy)
-    values, mask, left = half_known(owner)
-    together = owner.policy_.scores(values, mask, left)
-    order = np.random.default_rng(1).permutation(len(values))
-    assert_allclose(owner.policy_.scores(values[order], mask[order], left[order]), together[order], rtol=0, atol=1e-9)
-    for r in range(5):
-        alone = owner.policy_.scores(values[[r]], mask[[r]], left[[r]])
-        assert_allclose(alone[0], together[r], rtol=0, atol=1e-9)
+def test_a_row_has_its_own_scores_whoever_stands_beside_it(make):
+    for policy in OWN_ROW_ONLY:
+        owner = priced(make, policy)
+        state = half_known(owner)
+        together = owner.policy_.scores(state)
+        order = np.random.default_rng(1).permutation(120)
+        assert_allclose(owner.policy_.scores(state.take(order)), together[order], rtol=0, atol=1e-9, err_msg=policy)
+        for r in range(5):
+            alone = owner.policy_.scores(state.take([r]))
+            assert_allclose(alone[0], together[r], rtol=0, atol=1e-9, err_msg=policy)
 
 
-@pytest.mark.parametrize("policy", OWN_ROW_ONLY)
-def test_a_row_buys_the_same_whoever_stands_beside_it(make, policy):
-    owner = priced(make, policy)
+def test_a_row_buys_the_same_whoever_stands_beside_it(make):
     X, _ = data()
-    together = owner.acquire(X[:30], budget=4)
-    order = np.random.default_rng(1).permutation(30)
-    shuffled = owner.acquire(X.iloc[order], budget=4)
-    assert_array_equal(shuffled.order, together.order[order])
-    assert_allclose(shuffled.proba, together.proba[order], rtol=0, atol=1e-9)
+    for policy in OWN_ROW_ONLY:
+        owner = priced(make, policy)
+        together = owner.acquire(X[:30], budget=4)
+        order = np.random.default_rng(1).permutation(30)
+        shuffled = owner.acquire(X.iloc[order], budget=4)
+        assert_array_equal(shuffled.order, together.order[order], err_msg=policy)
+        assert_allclose(shuffled.proba, together.proba[order], rtol=0, atol=1e-9, err_msg=policy)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_everything_available_is_bought_once(make, policy):
+def test_everything_available_is_bought_once(make):
     X, _ = data()
-    owner = priced(make, policy)
-    run = owner.acquire(X[:20])
-    assert_array_equal(np.sort(run.order, axis=1), np.tile(np.arange(4), (20, 1)))
-    assert_allclose(run.spent_after(-1), owner.prices_.total())
+    for policy in POLICIES:
+        owner = priced(make, policy)
+        run = owner.acquire(X[:20])
+        assert_array_equal(np.sort(run.order, axis=1), np.tile(np.arange(4), (20, 1)), err_msg=policy)
+        assert_allclose(run.spent_after(-1), owner.prices_.total(), err_msg=policy)
+
+
+def test_policies_are_scikit_learn_estimators():
+    """Parameters are stored as given, cloned and set; only `fit` checks and learns."""
+    for policy in (DQN("paper", n_episodes=2, gamma=0.5), Greedy(risk_weight=0.3), Static(), Random(4)):
+        again = clone(policy)
+        assert again.get_params() == policy.get_params()
+        assert vars(again) == vars(policy)
+    assert Greedy().set_params(risk_weight=2.0).risk_weight == 2.0
 
 
 def test_greedy_buys_what_matters_and_then_what_still_does(make):
@@ -151,9 +166,8 @@ def test_greedy_gains_are_per_cost(make):
     dear = DynamicFeatureSelector(
         LogisticRegression(), policy="greedy", costs=np.full(5, 2.0), random_state=0, progress=False
     ).fit(X, y)
-    values, mask, _ = half_known(cheap)
-    rich = np.full(len(values), np.inf)
-    one, two = cheap.policy_.scores(values, mask, rich)[~mask], dear.policy_.scores(values, mask, rich)[~mask]
+    unknown = ~half_known(cheap).mask
+    one, two = cheap.policy_.scores(half_known(cheap))[unknown], dear.policy_.scores(half_known(dear))[unknown]
     assert_allclose(two, np.where(one > 0, one / 2, one * 2), atol=1e-12)
 
 
@@ -164,23 +178,32 @@ def test_greedy_weighs_the_price_now(make):
     owner = DynamicFeatureSelector(
         LogisticRegression(), policy="greedy", costs=shared, random_state=0, progress=False
     ).fit(X, y)
-    plain = make("greedy")
-    values = np.full((1, 5), np.nan)
-    values[0, 0] = 0.1
-    mask = np.array([[True, False, False, False, False]])
-    rich = np.array([np.inf])
-    assert_allclose(owner.policy_.scores(values, mask, rich)[0, 1], plain.policy_.scores(values, mask, rich)[0, 1] * 4)
+    only_a = X[:1].assign(b=np.nan, c=np.nan, d=np.nan, e=np.nan)
+    assert_allclose(owner.scores(only_a)[0, 1], make("greedy").scores(only_a)[0, 1] * 4)
+
+
+def test_a_risk_weight_of_the_policys_own_comes_before_that_of_the_case(make):
+    owner = make("greedy")
+    state = half_known(owner)
+    inherited = owner.policy_.scores(state)
+    state.risk_weight = 5.0
+    assert not np.allclose(owner.policy_.scores(state), inherited)
+    own = clone(owner.policy_).set_params(risk_weight=0.1)
+    own.value_ = owner.policy_.value_
+    assert_array_equal(own.scores(state), inherited)
 
 
 def test_greedy_with_money_for_nothing(make):
     """A row that can buy nothing is not worked on, and does not disturb the others."""
     owner = make("greedy")
-    values, mask, _ = half_known(owner)
-    left = np.where(np.arange(len(values)) % 2, 0.0, 9.0)
-    scores = owner.policy_.scores(values, mask, left)
-    rich = owner.policy_.scores(values, mask, np.full(len(values), 9.0))
-    assert_allclose(scores[::2], rich[::2], rtol=0, atol=1e-9)
-    assert not np.isnan(scores).any()
+    state, rich = half_known(owner), half_known(owner)
+    state.left, rich.left = np.where(np.arange(120) % 2, 0.0, 9.0), np.full(120, 9.0)
+    choice, scores = state.choose(owner.policy_, state.buyable())
+    assert (choice[1::2] == -1).all()
+    assert np.isneginf(scores[1::2]).all()
+    expected, all_scores = rich.choose(owner.policy_, rich.buyable())
+    assert_array_equal(choice[::2], expected[::2])
+    assert_allclose(scores[::2], all_scores[::2], rtol=0, atol=1e-9)
 
 
 def test_two_copies_of_a_column_tie_and_the_first_is_taken():
@@ -199,38 +222,44 @@ def test_static_has_one_order_for_all_rows(make):
 
 
 def test_static_scores_are_relevance_per_price_now():
-    prices = Prices([1, 2, 4], shared=[([0, 1], 1)]).resolve(["a", "b", "c"])
-    policy = Static(np.array([0.1, 0.6, 0.8]), prices)
-    mask = np.array([[False, False, False], [True, False, False]])
-    scores = policy.scores(np.full((2, 3), np.nan), mask, np.full(2, np.inf))
+    no_context: Any = None  # a ranking that is given needs none
+    policy = Static(np.array([0.1, 0.6, 0.8])).fit(no_context)
+    state = blank(2, 3, Prices([1, 2, 4], shared=[([0, 1], 1)]))
+    state.mask = np.array([[False, False, False], [True, False, False]])
+    scores = policy.scores(state)
     assert_allclose(scores[0], [0.1, 0.3, 0.2])
     assert_allclose(scores[1, 1:], [0.6, 0.2])
     assert np.isneginf(scores[1, 0])
 
 
-def test_random_draws_are_keyed_by_the_row_and_do_not_depend_on_what_is_known():
-    policy = Random(7)
-    nothing = np.zeros((5, 6), bool)
-    values = np.full((5, 6), np.nan)
-    scores = policy.scores(values, nothing, np.full(5, np.inf))
+def test_static_takes_a_ranking_that_is_given(make):
+    X, _ = data()
+    given = make("static").with_policy(Static(np.array([1.0, 2.0, 9.0, 4.0, 3.0])))
+    assert given.acquire(X[:3], budget=3).order.tolist() == [[2, 3, 4]] * 3
+
+
+def test_random_draws_are_keyed_by_the_number_of_the_case_and_not_by_what_is_known():
+    policy, state = Random(7), blank(5, 6)
+    scores = policy.scores(state)
     assert len(np.unique(scores.argmax(axis=1))) > 1
-    # The first rows of a longer batch draw the same.
-    longer = policy.scores(np.full((9, 6), np.nan), np.zeros((9, 6), bool), np.full(9, np.inf))
-    assert_array_equal(longer[:5], scores)
-    some = nothing.copy()
-    some[:, 2] = True
-    assert_array_equal(policy.scores(values, some, np.full(5, 1.0))[:, [0, 1, 3, 4, 5]], scores[:, [0, 1, 3, 4, 5]])
-    assert not np.array_equal(Random(8).scores(values, nothing, np.full(5, np.inf)), scores)
+    # The first rows of a longer batch draw the same, and a part of a batch as it does in the whole.
+    assert_array_equal(policy.scores(blank(9, 6))[:5], scores)
+    assert_array_equal(policy.scores(blank(9, 6).take([4, 2])), scores[[4, 2]])
+    state.mask = state.mask.copy()
+    state.mask[:, 2] = True
+    others = [0, 1, 3, 4, 5]
+    assert_array_equal(policy.scores(state)[:, others], scores[:, others])
+    assert not np.array_equal(Random(8).scores(blank(5, 6)), scores)
 
 
 def test_random_orders_are_even():
-    scores = Random(0).scores(np.full((6000, 3), np.nan), np.zeros((6000, 3), bool), np.full(6000, np.inf))
+    scores = Random(0).scores(blank(6000, 3))
     assert (np.abs(np.bincount(scores.argmax(axis=1)) / 6000 - 1 / 3) < 0.03).all()
 
 
 def test_random_leaves_the_global_state_alone():
     before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
-    Random(0).scores(np.full((2, 3), np.nan), np.zeros((2, 3), bool), np.full(2, np.inf))
+    Random(0).scores(blank(2, 3))
     assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
 
 
@@ -247,21 +276,21 @@ def test_mutual_information_ranks_numbers_categories_and_groups():
         }
     )
     table.loc[::5, "tells"] = np.nan
-    schema = Schema.read(table)
-    relevance = mutual_information_ranking(schema.encode(table), y, schema, 0)
+    schema, rows = read_table(table)
+    relevance = mutual_information_ranking(rows, y, schema, 0)
     assert relevance.argsort()[::-1][:2].tolist() == [1, 2]
     assert_allclose(relevance[2], np.log(2) / 2, atol=0.06)  # a and c tell all, b nothing
     assert relevance[[0, 3]].max() < 0.1
-    grouped = schema.grouped({"both": ["noise", "tells"]})
-    assert mutual_information_ranking(schema.encode(table), y, grouped, 0)[0] == relevance[1]
+    grouped, rows = read_table(table, {"both": ["noise", "tells"]})
+    assert mutual_information_ranking(rows, y, grouped, 0)[0] == relevance[1]
 
 
 def test_a_policy_must_say_how_it_scores():
     with pytest.raises(NotImplementedError):
-        Policy().scores(np.zeros((1, 1)), np.zeros((1, 1), bool), np.zeros(1))
+        Policy().scores(blank(1, 1))
 
 
-def test_a_category_first_seen_in_a_batch_is_known_to_the_completions_of_another_predictor():
+def test_a_category_that_training_lacks_passes_through_the_completions_of_another_predictor():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"city": rng.choice(["Ghent", "Lille"], 60), "age": rng.normal(size=60)})
     y = (table["age"] > 0).to_numpy().astype(int)
@@ -269,28 +298,27 @@ def test_a_category_first_seen_in_a_batch_is_known_to_the_completions_of_another
     model = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(table, y)
     selector = DynamicFeatureSelector(model, adaptation="mean", epistemic=None, random_state=0).fit(table, y)
     new = pd.DataFrame({"city": ["Namur"], "age": [0.3]})
-    selector.predict_proba(new)  # the selector learns the code of a new category
     assert selector.acquire(new).order.shape == (1, 2)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_each_budget_ends_as_it_would_alone(make, policy):
-    owner = priced(make, policy)
+def test_each_budget_ends_as_it_would_alone(make):
     X, _ = data(60)
     budgets = [0.5, 1.0, 2.5, 4.0, 2.0, 9.0]
-    together = owner.final_states(X, budgets)
-    for budget, end in zip(budgets, together, strict=True):
-        for found, alone in zip(end, owner.final_states(X, [budget])[0], strict=True):
-            assert_allclose(found, alone, atol=1e-12)
+    for policy in POLICIES:
+        owner = priced(make, policy)
+        together = owner.final_states(X, budgets)
+        for budget, end in zip(budgets, together, strict=True):
+            for found, alone in zip(end, owner.final_states(X, [budget])[0], strict=True):
+                assert_allclose(found, alone, atol=1e-12, err_msg=f"{policy}, {budget}")
 
 
 def test_a_state_that_the_last_budget_met_is_not_scored_again(make):
     class Counting(Policy):
         asked = 0
 
-        def scores(self, X, mask, left):
-            self.asked += len(X)
-            return owner.policy_.scores(X, mask, left)
+        def scores(self, state):
+            self.asked += len(state.rows)
+            return owner.policy_.scores(state)
 
     owner, counting = priced(make, "static"), Counting()
     X, _ = data(60)
@@ -304,10 +332,13 @@ def test_a_state_that_the_last_budget_met_is_not_scored_again(make):
 
 def test_rows_that_could_afford_nothing_are_scored_when_they_can():
     class Thrifty(Policy):
-        def scores(self, X, mask, left):
-            return np.where(mask | (left < 1)[:, None], -np.inf, 1.0)
+        reads_budget = True
 
-    cached, mask = CachedPolicy(Thrifty()), np.zeros((2, 3), dtype=bool)
+        def scores(self, state):
+            return np.where(state.mask | (state.left < 1)[:, None], -np.inf, 1.0)
+
+    cached, state = CachedPolicy(Thrifty()), blank(2, 3)
     for left, expected in ((0.5, -np.inf), (2.0, 1.0)):
         cached.start()
-        assert_array_equal(cached.scores(np.zeros((2, 3)), mask, np.full(2, left)), np.full((2, 3), expected))
+        state.left = np.full(2, left)
+        assert_array_equal(cached.scores(state), np.full((2, 3), expected))

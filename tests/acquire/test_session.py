@@ -11,8 +11,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
+from askwise.epistemic import AuxiliaryEnsemble
 
 GROUPS = {"blood": ["iron", "sugar"]}
 PRICES = Prices({"age": 0, "city": 0.5, "blood": 3, "scan": 4, "visits": 1}, shared=[(["blood", "scan"], 1.5)])
@@ -103,30 +105,31 @@ def work_through(selector, row, budget, known=()):
     return [step["feature"] for step in steps[1:]], np.array(probas), report
 
 
-@pytest.mark.parametrize("policy", ["greedy", "static"])
-@pytest.mark.parametrize(
-    ("costs", "groups"), [(None, None), (PRICES, GROUPS)], ids=["one each", "prices, savings and groups"]
-)
-@pytest.mark.parametrize("budget", [0, 4.5, None])
-def test_a_session_equals_its_row_in_a_batch(make, policy, costs, groups, budget):
-    selector = make(policy, costs, groups)
+def check_case(selector, row, budget, run, k):
+    """A session over one row against row `k` of a batch."""
+    bought, probas, report = work_through(selector, row, budget)
+    assert bought == [selector.features_[i] for i in run.order[k] if i >= 0]
+    assert_allclose(probas, run.proba[k, : len(bought) + 1], rtol=0, atol=1e-12)
+    assert_allclose(report["spent"], run.spent_after(-1)[k])
+    assert report["prediction"] == run.predict()[k]
+    paid = [step["cost"] for step in report["trace"] if step["event"] == "answer"]
+    assert paid == pytest.approx(run.costs[k, : len(bought)].tolist())
+    shown = {**report["uncertainty"], "novelty": report["novelty"]}
+    for name, values in run.uncertainty.as_dict().items():
+        assert_allclose(np.nan if shown[name] is None else shown[name], values[k, -1], atol=1e-12)
+
+
+def test_a_session_equals_its_row_in_a_batch(make):
+    """With one price each, and with prices, savings and groups."""
     X, _ = data()
     lacking = X.isna().any(axis=1).to_numpy()
-    rows = np.concatenate([np.flatnonzero(lacking)[:3], np.flatnonzero(~lacking)[:2]])
-    run = selector.acquire(X.iloc[rows], budget=budget)
-    for k, r in enumerate(rows):
-        bought, probas, report = work_through(selector, X.iloc[r], budget)
-        order = run.order[k][run.order[k] >= 0]
-        assert bought == [selector.features_[i] for i in order]
-        assert_allclose(probas, run.proba[k, : len(bought) + 1], rtol=0, atol=1e-12)
-        assert_allclose(report["spent"], run.spent_after(-1)[k])
-        assert report["prediction"] == run.predict()[k]
-        assert [step["cost"] for step in report["trace"] if step["event"] == "answer"] == pytest.approx(
-            run.costs[k, : len(bought)].tolist()
-        )
-        for name, values in run.uncertainty.as_dict().items():
-            shown = report["uncertainty"][name]
-            assert_allclose(np.nan if shown is None else shown, values[k, -1], atol=1e-12)
+    rows = np.array([np.flatnonzero(lacking)[0], np.flatnonzero(~lacking)[0]])
+    for policy, costs, groups in (("greedy", None, None), ("greedy", PRICES, GROUPS), ("static", PRICES, GROUPS)):
+        selector = make(policy, costs, groups)
+        for budget in (0, 4.5, None):
+            run = selector.acquire(X.iloc[rows], budget=budget)
+            for k, r in enumerate(rows):
+                check_case(selector, X.iloc[r], budget, run, k)
 
 
 def test_a_session_that_knows_something_equals_its_row(make):
@@ -303,25 +306,21 @@ def test_sessions_do_not_share_anything(selector):
     assert snapshot(other) == before
 
 
-@pytest.mark.parametrize("policy", ["greedy", "static", "random"])
-@pytest.mark.parametrize("budget", [None, 0, 4])
-def test_reports_are_json_at_every_step(make, policy, budget):
-    selector = make(policy, PRICES, GROUPS)
+def test_reports_are_json_at_every_step(make):
     X, _ = data()
-    session = selector.start(budget=budget)
-    seen = [session.report()]
-    for _ in range(7):
-        suggestion = session.suggest()
-        if suggestion is None:
-            break
-        value = value_of(selector, X.iloc[1], selector.features_.index(suggestion.feature))
-        if value is None:
-            session.unavailable(suggestion.feature)
-        else:
-            session.answer(suggestion.feature, value)
-        seen.append(session.report())
-    for report in seen:
-        assert json.loads(json.dumps(report, allow_nan=False)) == report
+    for policy, budget in (("greedy", None), ("greedy", 0), ("static", 4), ("random", None)):
+        selector = make(policy, PRICES, GROUPS)
+        session = selector.start(budget=budget)
+        seen = [session.report()]
+        while (suggestion := session.suggest()) is not None:
+            value = value_of(selector, X.iloc[1], selector.features_.index(suggestion.feature))
+            if value is None:
+                session.unavailable(suggestion.feature)
+            else:
+                session.answer(suggestion.feature, value)
+            seen.append(session.report())
+        for report in seen:
+            assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 
 def test_what_a_report_says(selector):
@@ -331,7 +330,7 @@ def test_what_a_report_says(selector):
     report = session.report()
     assert report["known"] == {"city": "Lille", "visits": 2}
     assert report["unavailable"] == ["blood"]
-    assert (report["spent"], report["left"]) == (1.0, 5.0)
+    assert (report["spent"], report["budget_left"]) == (1.0, 5.0)
     assert report["prediction"] in ("ill", "well")
     assert sum(report["probabilities"].values()) == pytest.approx(1)
     assert set(report["uncertainty"]) >= {"total", "aleatoric", "mutual_information", "epistemic"}
@@ -340,7 +339,48 @@ def test_what_a_report_says(selector):
     assert events == [("start", None, None, 0.0), ("answer", "visits", 2, 1.0), ("unavailable", "blood", None, 0.0)]
     assert all({"prediction", "probabilities", "uncertainty"} <= set(step) for step in report["trace"])
     assert report["trace"][-1]["probabilities"] == report["probabilities"]
-    assert selector.start().report()["left"] is None
+    assert selector.start().report()["budget_left"] is None
+    assert report["outside"] == []
+
+
+def test_a_report_says_what_is_outside_everything_seen(selector):
+    X, _ = data()
+    session = selector.start({"visits": 2})
+    assert session.report()["novelty"] == 0
+    before = session.report()["uncertainty"]["epistemic"]
+    session.answer("age", 300)
+    report = json.loads(json.dumps(session.report(), allow_nan=False))
+    low, high = X["age"].min(), X["age"].max()
+    assert report["outside"] == [{"feature": "age", "column": "age", "value": 300, "seen": [low, high]}]
+    assert report["novelty"] > 0
+    assert report["uncertainty"]["epistemic"] > before
+    session.undo()
+    assert session.report()["outside"] == []
+
+
+def test_the_representation_shows_the_case(selector):
+    session = selector.start({"visits": 2}, budget=6)
+    session.answer("city", "Lille")
+    report = session.report()
+    share = report["probabilities"][report["prediction"]]
+    assert repr(session) == (
+        f"<Session: {report['prediction']} ({share:.0%}) from {{'city': 'Lille', 'visits': 2}}; 5.5 left>"
+    )
+    assert repr(selector.start()).endswith("from {}; no limit>")
+
+
+def test_an_infinite_uncertainty_is_said_and_is_not_one_that_is_unknown():
+    """The tree rules a class out that a member allows, and without members nothing is known."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    tree, member = DecisionTreeClassifier().fit(X, y), LogisticRegression().fit(X, y)
+    for epistemic, expected in ((AuxiliaryEnsemble(estimators=[member]), "infinite"), (None, None)):
+        selector = DynamicFeatureSelector(tree, epistemic=epistemic, policy="static", random_state=0).fit(X, y)
+        session = selector.start({"x0": 1.0, "x1": 0.0})
+        report = json.loads(json.dumps(session.report(), allow_nan=False))
+        assert report["uncertainty"]["epistemic"] == expected
+        assert report["trace"][0]["uncertainty"]["epistemic"] == expected
+        assert report["uncertainty"]["total"] == 0
 
 
 def test_a_report_is_a_copy(session):
@@ -378,13 +418,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("feature", "value", "message"), REFUSED)
-def test_refused_answers_leave_the_session_as_it_was(selector, feature, value, message):
+def test_refused_answers_leave_the_session_as_it_was(selector):
     session = selector.start({"age": 40}, budget=3.5)
     before = snapshot(session)
-    with pytest.raises(InvalidInput, match=message):
-        session.answer(feature, value)
-    assert snapshot(session) == before
+    for feature, value, message in REFUSED:
+        with pytest.raises(InvalidInput, match=message):
+            session.answer(feature, value)
+        assert snapshot(session) == before, (feature, value)
     with pytest.raises(InvalidInput, match="nothing to undo"):
         session.undo()
 
@@ -411,26 +451,23 @@ def test_what_is_unavailable_is_not_answered_nor_marked_again(session):
     assert snapshot(session) == before
 
 
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
+def test_what_cannot_be_known(selector):
+    for known, message in (
         ({"weight": 3}, "no feature 'weight'"),
         ({"city": "Paris"}, "'city' must be one of"),
         ({"visits": np.inf}, "'visits' must be a finite number"),
         ({"blood": 3}, "'blood' must be a dict"),
         ([1, 2], "known must be a dict"),
         ("age", "known must be a dict"),
-    ],
-)
-def test_what_cannot_be_known(selector, known, message):
-    with pytest.raises(InvalidInput, match=message):
-        selector.start(known)
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            selector.start(known)
 
 
-@pytest.mark.parametrize("budget", [-1, np.nan, "lots", [1, 2]])
-def test_budgets_that_are_refused(selector, budget):
-    with pytest.raises(InvalidInput, match="budget must be"):
-        selector.start(budget=budget)
+def test_budgets_that_are_refused(selector):
+    for budget in (-1, np.nan, "lots", [1, 2]):
+        with pytest.raises(InvalidInput, match="budget must be"):
+            selector.start(budget=budget)
 
 
 def test_money_of_the_last_penny(make):
@@ -465,14 +502,18 @@ def test_a_model_that_fails_on_an_answer_leaves_the_session_as_it_was():
     assert session.known == {}
 
 
-@pytest.mark.parametrize(
-    "labels", [np.array([0, 1]), np.array([False, True]), np.array([1.0, 2.0]), np.array(["no", "yes"], dtype=object)]
-)
-def test_labels_of_every_kind_are_json(labels):
+def test_labels_of_every_kind_are_json():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    y = labels[(X[:, 0] > 0).astype(int)]
-    session = DynamicFeatureSelector(LogisticRegression(), random_state=0).fit(X, y).start()
-    session.answer("x0", 2.0)
-    report = json.loads(json.dumps(session.report(), allow_nan=False))
-    assert report["prediction"] == labels[1]
-    assert list(report["probabilities"]) == [str(label) for label in labels]
+    for labels in (
+        np.array([0, 1]),
+        np.array([False, True]),
+        np.array([1.0, 2.0]),
+        np.array(["no", "yes"], dtype=object),
+    ):
+        y = labels[(X[:, 0] > 0).astype(int)]
+        session = DynamicFeatureSelector(LogisticRegression(), epistemic=None, random_state=0).fit(X, y).start()
+        session.answer("x0", 2.0)
+        report = json.loads(json.dumps(session.report(), allow_nan=False))
+        assert report["prediction"] == labels[1]
+        assert list(report["probabilities"]) == [str(label) for label in labels]
+        assert repr(session).startswith(f"<Session: {report['prediction']} (")

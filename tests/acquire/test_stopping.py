@@ -1,5 +1,6 @@
 """When buying ends before the money does."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from askwise import DynamicFeatureSelector, InvalidInput
 from askwise.acquire import Confidence, Stopping
 
-NO_STATE: Any = None  # confidence looks at the prediction only
+
+def believing(proba) -> Any:
+    """A state of which only the prediction is known, which is all that confidence looks at."""
+    return SimpleNamespace(belief=SimpleNamespace(proba=np.array(proba)))
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +25,9 @@ def fitted():
 
 
 def test_confidence_stops_at_the_threshold_itself():
-    proba = np.array([[0.5, 0.5], [0.25, 0.75], [0.1, 0.9], [0.95, 0.05]])
-    assert Confidence(0.75).stops(NO_STATE, proba).tolist() == [False, True, True, True]
-    assert Confidence(1.0).stops(NO_STATE, proba).tolist() == [False] * 4
+    state = believing([[0.5, 0.5], [0.25, 0.75], [0.1, 0.9], [0.95, 0.05]])
+    assert Confidence(0.75).stops(state).tolist() == [False, True, True, True]
+    assert Confidence(1.0).stops(state).tolist() == [False] * 4
 
 
 def test_rows_stop_as_soon_as_they_are_confident_and_not_before(fitted):
@@ -60,19 +64,36 @@ def test_money_ends_it_too(fitted):
     assert (run.spent_after(-1) <= 1).all()
 
 
-@pytest.mark.parametrize("threshold", [0, -0.1, 1.1, np.nan])
-def test_thresholds_that_are_no_probabilities(threshold):
-    with pytest.raises(InvalidInput, match=r"threshold must be a probability in \(0, 1\]"):
-        Confidence(threshold)
-
-
-@pytest.mark.parametrize("stop", [0.9, "confidence", Confidence])
-def test_what_is_no_stopping_rule(fitted, stop):
+def test_a_session_stops_where_its_row_of_a_batch_does(fitted):
     selector, X = fitted
-    with pytest.raises(InvalidInput, match=r"stop must be .*Confidence\(0.95\)"):
-        selector.acquire(X[:2], stop=stop)
+    run = selector.acquire(X[:6], stop=Confidence(0.9))
+    for r in range(6):
+        session = selector.start(stop=Confidence(0.9))
+        bought = []
+        while (suggestion := session.suggest()) is not None:
+            bought.append(selector.features_.index(suggestion.feature))
+            session.answer(suggestion.feature, X[r, bought[-1]])
+        assert bought == [i for i in run.order[r] if i >= 0]
+        # The case may go on all the same; what stops is the advice.
+        if session.suggest() is None and len(bought) < 4:
+            session.answer(next(name for name in selector.features_ if name not in session.known), 0.0)
+
+
+def test_thresholds_that_are_no_probabilities():
+    thresholds: list[Any] = [0, -0.1, 1.1, np.nan, "high"]
+    for threshold in thresholds:
+        with pytest.raises(InvalidInput, match=r"threshold must be a probability in \(0, 1\]"):
+            Confidence(threshold)
+
+
+def test_what_is_no_stopping_rule(fitted):
+    selector, X = fitted
+    for stop in (0.9, "confidence", Confidence):
+        for ask in (lambda stop=stop: selector.acquire(X[:2], stop=stop), lambda stop=stop: selector.start(stop=stop)):
+            with pytest.raises(InvalidInput, match=r"stop must be .*Confidence\(0.95\)"):
+                ask()
 
 
 def test_a_rule_must_say_when():
     with pytest.raises(NotImplementedError):
-        Stopping().stops(NO_STATE, np.zeros((1, 2)))
+        Stopping().stops(believing([[0.5, 0.5]]))

@@ -37,26 +37,26 @@ def by_hand(policy, had, neighbors):
     return min(np.flatnonzero(best & ~had), key=lambda i: objective(steps[int(i)], 0.0))
 
 
-@pytest.mark.parametrize("costs", [None, [1.0, 3.0, 0.5, 1.0, 2.0]])
-def test_the_choice_is_that_of_the_definition(costs):
-    X, y = pair_data(120)
-    model = RandomForestClassifier(10, random_state=0)
-    rival = AACO(model, n_neighbors=7, n_subsets=20, costs=costs, random_state=0).fit(X, y)
-    policy: Any = rival.policy_
-    rng = np.random.default_rng(1)
-    cases = rng.normal(size=(6, 5))
-    for had in (np.array([True, False, False, False, False]), np.array([False, True, True, False, False])):
-        partly = np.where(had, cases, np.nan)
-        index, _ = policy.neighbors.find(partly, np.tile(had, (6, 1)))
-        expected = [by_hand(policy, had, row) for row in index]
-        assert_array_equal(rival.suggest(partly), expected)
+def test_the_choice_is_that_of_the_definition():
+    for costs in [None, [1.0, 3.0, 0.5, 1.0, 2.0]]:
+        X, y = pair_data(120)
+        model = RandomForestClassifier(10, random_state=0)
+        baseline = AACO(model, n_neighbors=7, n_subsets=20, costs=costs, random_state=0).fit(X, y)
+        policy: Any = baseline.policy_
+        rng = np.random.default_rng(1)
+        cases = rng.normal(size=(6, 5))
+        for had in (np.array([True, False, False, False, False]), np.array([False, True, True, False, False])):
+            partly = np.where(had, cases, np.nan)
+            index, _ = policy.neighbors.find(partly, np.tile(had, (6, 1)))
+            expected = [by_hand(policy, had, row) for row in index]
+            assert_array_equal(baseline.suggest(partly), expected)
 
 
 def test_with_nothing_known_all_rows_are_neighbors():
     X, y = pair_data(120)
-    rival = AACO(LogisticRegression(), n_neighbors=3, n_subsets=20, random_state=0).fit(X, y)
-    expected = by_hand(rival.policy_, np.zeros(5, dtype=bool), np.arange(120))
-    assert rival.suggest(np.full((1, 5), np.nan))[0] == expected
+    baseline = AACO(LogisticRegression(), n_neighbors=3, n_subsets=20, random_state=0).fit(X, y)
+    expected = by_hand(baseline.policy_, np.zeros(5, dtype=bool), np.arange(120))
+    assert baseline.suggest(np.full((1, 5), np.nan))[0] == expected
 
 
 def test_it_looks_further_than_one_feature():
@@ -94,32 +94,32 @@ def test_a_fitted_model_is_used_as_it_is():
     model = RandomForestClassifier(10, random_state=0).fit(X, y)
     before = model.predict_proba(X)
     for adaptation in ("mean", "conditional"):
-        rival = AACO(model, adaptation=adaptation, n_subsets=10, random_state=0).fit(X, y)
-        assert rival.predictor_.estimator_ is model
-        assert_array_equal(rival.predict_proba(X), before)
+        baseline = AACO(model, adaptation=adaptation, n_subsets=10, random_state=0).fit(X, y)
+        assert baseline.predictor_.estimator_ is model
+        assert_array_equal(baseline.predict_proba(X), before)
     assert_array_equal(model.predict_proba(X), before)
 
 
 def test_losses_of_the_network_are_those_of_its_predictions():
     X, y = pair_data(60)
     X[::4, 2] = np.nan
-    rival = AACO(epochs=3, width=8, n_subsets=10, random_state=0, groups={"pair": [0, 2]}).fit(X, y)
+    baseline = AACO(epochs=3, width=8, n_subsets=10, random_state=0, groups={"pair": [0, 2]}).fit(X, y)
     subsets = np.random.default_rng(0).random((6, 4)) < 0.5
-    policy: Any = rival.policy_
+    policy: Any = baseline.policy_
     found = policy.losses(np.arange(60), subsets)
     for subset, losses in zip(subsets, found.T, strict=True):
-        partly = np.where(rival.schema_.expand(subset[None]), X, np.nan)
-        expected = -np.log(rival.predict_proba(partly)[np.arange(60), y])
+        partly = np.where(baseline.schema_.expand(subset[None]), X, np.nan)
+        expected = -np.log(baseline.predict_proba(partly)[np.arange(60), y])
         assert_allclose(losses, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_better_than_a_random_order():
     data = make_switch(400, n_settings=2, block_size=2, n_noise=4, noise=0.5, random_state=0)
     X, y = data.sample(300, random_state=1)
-    rival = AACO(epochs=60, random_state=0).fit(data.X, data.y)
-    chosen = rival.evaluate(X, y, budgets=[2.0])["accuracy"][0]
+    baseline = AACO(epochs=60, random_state=0).fit(data.X, data.y)
+    chosen = baseline.evaluate(X, y, budgets=[2.0])["accuracy"][0]
     order = np.random.default_rng(0).random((300, X.shape[1])).argsort(axis=1).argsort(axis=1)
-    at_random = np.mean(rival.predict(X.where(order < 2)) == y)
+    at_random = np.mean(baseline.predict(X.where(order < 2)) == y)
     assert chosen > at_random + 0.05
 
 
@@ -130,16 +130,14 @@ def test_prices_of_sets_pay_set_up_costs_once():
     assert prices.total(masks[-1:])[0] == prices.total()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
+def test_parameters_that_are_refused():
+    cases: list[Any] = [
         ({"n_neighbors": 0}, "n_neighbors must be"),
         ({"n_subsets": 1.5}, "n_subsets must be"),
         ({"acquisition_cost": -1.0}, "acquisition_cost must be"),
         ({"adaptation": "guess"}, "adaptation must be"),
-    ],
-)
-def test_parameters_that_are_refused(parameters, words):
-    X, y = pair_data(30)
-    with pytest.raises(InvalidInput, match=words):
-        AACO(LogisticRegression(), **parameters).fit(X, y)
+    ]
+    for parameters, words in cases:
+        X, y = pair_data(30)
+        with pytest.raises(InvalidInput, match=words):
+            AACO(LogisticRegression(), **parameters).fit(X, y)

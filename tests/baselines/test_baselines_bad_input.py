@@ -1,4 +1,4 @@
-"""What a rival must refuse in words, and what must not break it."""
+"""What a baseline must refuse in words, and what must not break it."""
 
 import pickle
 from typing import Any
@@ -17,7 +17,6 @@ from askwise.baselines import (
     GDFS,
     INVASE,
     VIP,
-    Baseline,
     ExactOracle,
     FullInformation,
     Opportunistic,
@@ -26,11 +25,24 @@ from askwise.baselines import (
     StaticCMI,
     TabNet,
 )
-from askwise.parameters import Flag, Number, Several, Whole
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
+from askwise.parameters import Flag, Number, Several, Whole
 
-EVERY = [AACO, CWCF, DIME, EDDI, GDFS, INVASE, VIP, FullInformation, Opportunistic, RandomOrder, StaticBest, StaticCMI]
+EVERY: list[Any] = [
+    AACO,
+    CWCF,
+    DIME,
+    EDDI,
+    GDFS,
+    INVASE,
+    VIP,
+    FullInformation,
+    Opportunistic,
+    RandomOrder,
+    StaticBest,
+    StaticCMI,
+]
 EVERY += [TabNet]
 BROKEN: list[Any] = [-1, "abc", float("nan"), (0,), [-2.5], {}]
 
@@ -41,23 +53,22 @@ def table():
     return X, np.where(X["age"] > 50, "ill", "well")
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
-def test_every_number_among_the_parameters_is_checked_before_training(kind: type[Baseline]):
-    X, y = table()
-    free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
-    by_word = {"criterion", "adaptation", "reconstruct"}
-    defaults = kind().get_params(deep=False)
-    assert set(defaults) - free - by_word == set(kind.limits)
-    for name, limit in kind.limits.items():
-        assert limit.allows(defaults[name])
-        for value in BROKEN:
-            with pytest.raises(InvalidInput, match=rf"{kind.__name__}: {name} must be .*; got"):
-                kind(**{name: value}).fit(X, y)
+def test_every_number_among_the_parameters_is_checked_before_training():
+    for kind in EVERY:
+        X, y = table()
+        free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
+        by_word = {"criterion", "adaptation", "reconstruct"}
+        defaults = kind().get_params(deep=False)
+        assert set(defaults) - free - by_word == set(kind.limits)
+        for name, limit in kind.limits.items():
+            assert limit.allows(defaults[name])
+            for value in BROKEN:
+                with pytest.raises(InvalidInput, match=rf"{kind.__name__}: {name} must be .*; got"):
+                    kind(**{name: value}).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("limit", "words", "allowed", "refused"),
-    [
+def test_limits():
+    cases: list[Any] = [
         (Whole(1), "a whole number of at least 1", [1, np.int64(5)], [0, 1.0, True, None, "1"]),
         (Whole(2, optional=True), "a whole number of at least 2 or None", [2, None], [1]),
         (Number(0), "a number >= 0", [0, 0.5, np.float32(3)], [-0.1, np.inf, np.nan, True, None, "1"]),
@@ -68,34 +79,29 @@ def test_every_number_among_the_parameters_is_checked_before_training(kind: type
         (Several(Whole(1), fewest=1), "of at least 1 entries", [(3,)], [()]),
         (Several(Number(0), count=2), "of 2 entries, each a number >= 0", [(0.1, 1)], [(0.1,), (0.1, 1, 1), 0.1]),
         (Flag(), "True or False", [True, np.False_], [1, "yes", None]),
-    ],
-)
-def test_limits(limit, words, allowed, refused):
-    assert words in str(limit)
-    assert all(limit.allows(value) for value in allowed)
-    assert not any(limit.allows(value) for value in refused)
+    ]
+    for limit, words, allowed, refused in cases:
+        assert words in str(limit)
+        assert all(limit.allows(value) for value in allowed)
+        assert not any(limit.allows(value) for value in refused)
 
 
-@pytest.mark.parametrize(
-    "rival",
-    [
+def test_a_fitted_rival_can_be_pickled():
+    for baseline in [
         StaticCMI(random_state=0),
         StaticBest(classifier=LogisticRegression(), n_folds=2, n_candidates=2, max_features=2, random_state=0),
         FullInformation(LogisticRegression(), random_state=0),
         AACO(epochs=2, width=4, n_subsets=5, random_state=0),
         AACO(LogisticRegression(), n_subsets=5, random_state=0),
         RandomOrder(epochs=2, width=4, n_subsets=5, random_state=0),
-    ],
-    ids=lambda rival: type(rival).__name__,
-)
-def test_a_fitted_rival_can_be_pickled(rival):
-    X, y = table()
-    X = X[["age", "same"]]
-    rival.fit(X, y)
-    again = pickle.loads(pickle.dumps(rival))
-    run, other = rival.acquire(X, budget=1), again.acquire(X, budget=1)
-    assert_array_equal(other.order, run.order)
-    assert_array_equal(other.proba, run.proba)
+    ]:
+        X, y = table()
+        X = X[["age", "same"]]
+        baseline.fit(X, y)
+        again = pickle.loads(pickle.dumps(baseline))
+        run, other = baseline.acquire(X, budget=1), again.acquire(X, budget=1)
+        assert_array_equal(other.order, run.order)
+        assert_array_equal(other.proba, run.proba)
 
 
 def test_the_exact_oracle_refuses_columns_in_another_order():

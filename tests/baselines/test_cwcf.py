@@ -32,9 +32,9 @@ def fit(**options):
     return CWCF(**{**FAST, **options}, random_state=0).fit(data.X[:1000], data.y[:1000])
 
 
-def stopped(rival, data):
+def stopped(baseline, data):
     """Accuracy and features bought per case, when it stops by itself."""
-    run = rival.acquire(data.X[1000:], stop=rival.stopping_)
+    run = baseline.acquire(data.X[1000:], stop=baseline.stopping_)
     return float((run.predict() == data.y[1000:]).mean()), float((run.order >= 0).sum(axis=1).mean())
 
 
@@ -45,7 +45,7 @@ def curve():
 
 
 def test_cost_against_accuracy_as_the_cost_weight_varies(curve):
-    accuracy, bought = zip(*(stopped(rival, gaussian()) for rival in curve), strict=True)
+    accuracy, bought = zip(*(stopped(baseline, gaussian()) for baseline in curve), strict=True)
     assert bought[0] > bought[1] + 0.5
     assert bought[1] > bought[2] == 0.0
     assert accuracy[0] > accuracy[1] > accuracy[2] + 0.2
@@ -94,8 +94,8 @@ def test_a_dear_feature_is_bought_last():
     X = np.column_stack([signal, signal, rng.standard_normal(600)])
     short = {**FAST, "n_episodes": 1280}
     for scale in (1.0, 1000.0):
-        rival = CWCF(**short, cost_weight=0.1, costs=scale * np.array([8.0, 1.0, 1.0]), random_state=0).fit(X, y)
-        run = rival.acquire(X, stop=rival.stopping_)
+        baseline = CWCF(**short, cost_weight=0.1, costs=scale * np.array([8.0, 1.0, 1.0]), random_state=0).fit(X, y)
+        run = baseline.acquire(X, stop=baseline.stopping_)
         assert (run.order[:, 0] == 1).all()
         assert (run.order[:, 1:] == -1).mean() > 0.9
 
@@ -107,20 +107,25 @@ def test_missing_cells_are_never_bought_in_training_or_after():
     X[rng.random(X.shape) < 0.3] = np.nan
     X[0] = np.nan
     short = {**FAST, "n_episodes": 200}
-    rival = CWCF(**short, costs=[0, 1, 1, 1], random_state=0).fit(X, y)
-    run = rival.acquire(X)
+    baseline = CWCF(**short, costs=[0, 1, 1, 1], random_state=0).fit(X, y)
+    run = baseline.acquire(X)
     np.testing.assert_array_equal(run.mask_after(run.n_steps), ~np.isnan(X))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"cost_weight": -1.0}, {"memory": 10}, {"hidden": 0}, {"n_episodes": 0}, {"updates_per_round": -1}]
-)
-def test_bad_parameters_are_refused_by_name(wrong):
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        fit(**wrong)
+def test_bad_parameters_are_refused_by_name():
+    cases: list[Any] = [
+        {"cost_weight": -1.0},
+        {"memory": 10},
+        {"hidden": 0},
+        {"n_episodes": 0},
+        {"updates_per_round": -1},
+    ]
+    for wrong in cases:
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            fit(**wrong)
 
 
 def test_where_all_features_are_free_only_the_classes_are_learnt():
     data = gaussian()
-    rival = CWCF(**{**FAST, "n_episodes": 64}, costs=np.zeros(6), random_state=0).fit(data.X[:300], data.y[:300])
-    assert (rival.acquire(data.X[1000:], budget=0).predict() == data.y[1000:]).mean() > 0.6
+    baseline = CWCF(**{**FAST, "n_episodes": 64}, costs=np.zeros(6), random_state=0).fit(data.X[:300], data.y[:300])
+    assert (baseline.acquire(data.X[1000:], budget=0).predict() == data.y[1000:]).mean() > 0.6

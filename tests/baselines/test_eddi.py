@@ -41,10 +41,10 @@ def fitted(**options):
     return EDDI(**{**QUICK, "random_state": 0, **options}).fit(X, y)
 
 
-def random_order_accuracy(rival, X, y, budgets, seed):
-    """Accuracy of the rival's own predictions on features in random order, by budget."""
+def random_order_accuracy(baseline, X, y, budgets, seed):
+    """Accuracy of the baseline's own predictions on features in random order, by budget."""
     order = np.random.default_rng(seed).random(X.shape).argsort(axis=1).argsort(axis=1)
-    return [float((rival.predict(X.where(order < k)) == y).mean()) for k in budgets]
+    return [float((baseline.predict(X.where(order < k)) == y).mean()) for k in budgets]
 
 
 def test_the_divergence_is_that_of_gaussians():
@@ -97,10 +97,10 @@ def test_the_code_of_a_set_is_a_sum_over_its_cells():
 
 def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
     """The batched reward against the definition, one row, one feature and one draw at a time."""
-    rival = fitted()
-    reward, vae, cells = rival.reward_, rival.vae_, rival.vae_.cells
+    baseline = fitted()
+    reward, vae, cells = baseline.reward_, baseline.vae_, baseline.vae_.cells
     X, _ = mixed(3, seed=2)
-    values = np.where([False, False, True], rival.schema_.encode(X), np.nan)
+    values = np.where([False, False, True], baseline.schema_.encode(X), np.nan)
     mask = ~np.isnan(values)
     got = reward(values, mask)
     for r in range(3):
@@ -112,7 +112,7 @@ def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
                 outputs = vae.decode(mean + np.exp(log_variance / 2) * z)
                 drawn = cells.draw(outputs, vae.noise, numbers, levels)
                 is_in = np.where(cells.is_number, True, drawn == 1)
-                with_i, with_y = ((cells.column == j) & is_in for j in (i, len(rival.features_)))
+                with_i, with_y = ((cells.column == j) & is_in for j in (i, len(baseline.features_)))
 
                 def q(*added, row=row, seen=seen, drawn=drawn):
                     extra = np.any(added, axis=0) if added else np.zeros_like(seen)
@@ -124,33 +124,35 @@ def test_the_reward_is_the_mean_of_two_divergences_over_the_draws():
 
 
 def test_it_asks_first_for_what_tells_the_label():
-    rival, (X, y) = fitted(), mixed(300, seed=3)
+    baseline, (X, y) = fitted(), mixed(300, seed=3)
     nothing = X.iloc[:1].assign(noise=np.nan, color=None, size=np.nan)
-    assert rival.features_[rival.suggest(nothing)[0]] == "color"
-    assert rival.evaluate(X[X["color"].notna()], y[X["color"].notna()], [1]).accuracy[0] > 0.85
+    assert baseline.features_[baseline.suggest(nothing)[0]] == "color"
+    assert baseline.evaluate(X[X["color"].notna()], y[X["color"].notna()], [1]).accuracy[0] > 0.85
 
 
 def test_a_high_price_puts_a_feature_last():
     X, y = mixed()
-    rival = EDDI(**QUICK, costs={"color": 1000.0}, random_state=0).fit(X, y)
-    assert rival.features_[rival.acquire(X.dropna().iloc[:1]).order[0, -1]] == "color"
+    baseline = EDDI(**QUICK, costs={"color": 1000.0}, random_state=0).fit(X, y)
+    assert baseline.features_[baseline.acquire(X.dropna().iloc[:1]).order[0, -1]] == "color"
 
 
 def test_it_beats_a_random_order_at_every_budget():
     data = make_gaussian(600, n_features=6, n_informative=3, random_state=0)
-    rival = EDDI(**{**QUICK, "steps": 500}, random_state=0).fit(data.X, data.y)
-    later, truth = data.sample(1000, random_state=1)
-    mine = rival.evaluate(later, truth, [1, 2, 3, 4]).accuracy.to_numpy()
-    theirs = random_order_accuracy(rival, later, np.asarray(truth), [1, 2, 3, 4], seed=2)
+    baseline = EDDI(**{**QUICK, "steps": 500}, random_state=0).fit(data.X, data.y)
+    later, truth = data.sample(600, random_state=1)
+    mine = baseline.evaluate(later, truth, [1, 2, 3, 4]).accuracy.to_numpy()
+    theirs = random_order_accuracy(baseline, later, np.asarray(truth), [1, 2, 3, 4], seed=2)
     assert (mine > np.array(theirs) + 0.01).all(), (mine, theirs)
 
 
 def test_a_group_is_one_question():
     data = make_gaussian(200, n_features=4, random_state=0)
     names = list(data.X.columns)
-    rival = EDDI(**{**QUICK, "steps": 60}, groups={"panel": [names[0], names[2]]}, random_state=0).fit(data.X, data.y)
-    assert rival.scores(data.X.iloc[:5] * np.nan).shape == (5, 3)
-    assert rival.acquire(data.X.iloc[:5]).order.shape == (5, 3)
+    baseline = EDDI(**{**QUICK, "steps": 60}, groups={"panel": [names[0], names[2]]}, random_state=0).fit(
+        data.X, data.y
+    )
+    assert baseline.scores(data.X.iloc[:5] * np.nan).shape == (5, 3)
+    assert baseline.acquire(data.X.iloc[:5]).order.shape == (5, 3)
 
 
 def test_the_bound_of_the_paper_can_be_had():
@@ -160,8 +162,9 @@ def test_the_bound_of_the_paper_can_be_had():
     assert_allclose(theirs.predict_proba(X).sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("option", [{"reconstruct": "some"}, {"noise": 0.0}, {"samples": 0}])
-def test_options_are_checked(option):
-    X, y = mixed(20)
-    with pytest.raises(InvalidInput, match=next(iter(option))):
-        EDDI(**{**QUICK, **option}).fit(X, y)
+def test_options_are_checked():
+    cases: list[Any] = [{"reconstruct": "some"}, {"noise": 0.0}, {"samples": 0}]
+    for option in cases:
+        X, y = mixed(20)
+        with pytest.raises(InvalidInput, match=next(iter(option))):
+            EDDI(**{**QUICK, **option}).fit(X, y)

@@ -36,8 +36,8 @@ def fitted(**options):
 
 
 def test_the_selector_reads_the_row_it_selects_for():
-    rival, (X, _) = fitted(sparsity=0.3), switching(300, seed=1)
-    probability = rival.selection_probability(X.to_numpy())
+    baseline, (X, _) = fitted(sparsity=0.3), switching(300, seed=1)
+    probability = baseline.selection_probability(X.to_numpy())
     to_the_left = (X["switch"] > 0).to_numpy()
     prefers_left = probability[:, 1] > probability[:, 2]
     assert (prefers_left == to_the_left).mean() > 0.8
@@ -45,10 +45,10 @@ def test_the_selector_reads_the_row_it_selects_for():
 
 
 def test_features_are_bought_in_the_order_of_their_probability():
-    rival, (X, _) = fitted(sparsity=0.3), switching(50, seed=2)
-    assert rival.sees_everything
-    expected = np.argsort(-rival.selection_probability(X.to_numpy()), axis=1, kind="stable")
-    assert_array_equal(rival.acquire(X).order, expected)
+    baseline, (X, _) = fitted(sparsity=0.3), switching(50, seed=2)
+    assert baseline.sees_everything
+    expected = np.argsort(-baseline.selection_probability(X.to_numpy()), axis=1, kind="stable")
+    assert_array_equal(baseline.acquire(X).order, expected)
 
 
 def test_a_higher_price_of_selection_selects_less():
@@ -58,11 +58,11 @@ def test_a_higher_price_of_selection_selects_less():
 
 
 def test_the_predictor_answers_on_every_subset():
-    rival, (X, y) = fitted(sparsity=0.3), switching(400, seed=4)
-    assert (rival.predict(X) == y).mean() > 0.85
-    alone = (rival.predict(X.assign(switch=np.nan, right=np.nan, noise=np.nan)) == y).mean()
+    baseline, (X, y) = fitted(sparsity=0.3), switching(400, seed=4)
+    assert (baseline.predict(X) == y).mean() > 0.85
+    alone = (baseline.predict(X.assign(switch=np.nan, right=np.nan, noise=np.nan)) == y).mean()
     assert 0.6 < alone < 0.85  # `left` alone is right on three quarters of the rows
-    nothing = rival.predict_proba(X.iloc[:1] * np.nan)[0]
+    nothing = baseline.predict_proba(X.iloc[:1] * np.nan)[0]
     assert_allclose(nothing, 0.5, atol=0.15)
 
 
@@ -79,8 +79,8 @@ def test_random_subsets_help_where_the_selector_never_goes():
 def test_the_gradient_of_the_selector_is_that_of_the_policy():
     """Against the sum over all selections of a small row, weighted by their probabilities."""
     torch.manual_seed(0)
-    rival = INVASE(selector=(3,), predictor=(3,), sparsity=0.7)
-    game = _Game(4, 2, 2, np.array([0, 1, 0, 1]), rival)
+    baseline = INVASE(selector=(3,), predictor=(3,), sparsity=0.7)
+    game = _Game(4, 2, 2, np.array([0, 1, 0, 1]), baseline)
     rows, labels = torch.randn(1, 4), torch.tensor([1])
     had = torch.ones(1, 2)
     selections = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -110,8 +110,8 @@ def test_a_category_and_its_mask_belong_to_their_feature():
 def test_missing_cells_are_neither_needed_nor_bought():
     X, y = switching(200)
     X.loc[::3, "left"] = np.nan
-    rival = INVASE(**{**QUICK, "steps": 50}, random_state=0).fit(X, y)
-    bought = rival.acquire(X).mask_after(4)
+    baseline = INVASE(**{**QUICK, "steps": 50}, random_state=0).fit(X, y)
+    bought = baseline.acquire(X).mask_after(4)
     assert_array_equal(bought[:, 1], X["left"].notna())
     assert bought[:, [0, 2, 3]].all()
 

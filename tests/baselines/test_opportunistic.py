@@ -74,11 +74,13 @@ def test_more_is_more_certain(fitted, gaussian):
 def test_a_price_divides_the_worth(gaussian):
     short = {**FAST, "n_episodes": 64}
     prices = np.arange(1.0, 9.0)
-    rival = Opportunistic(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
+    baseline = Opportunistic(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
     nothing = np.full((1, 8), np.nan)
-    worth = rival._worth(nothing, np.zeros((1, 8), dtype=bool))
+    worth = baseline._worth(nothing, np.zeros((1, 8), dtype=bool))
     expected = np.where(worth > 0, worth / prices, worth * prices)
-    np.testing.assert_allclose(rival.policy_.scores(nothing, np.zeros((1, 8), dtype=bool), np.array([9.0])), expected)
+    np.testing.assert_allclose(
+        baseline.policy_.scores(nothing, np.zeros((1, 8), dtype=bool), np.array([9.0])), expected
+    )
 
 
 def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out():
@@ -95,7 +97,8 @@ def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out(
     np.testing.assert_array_equal(run.mask_after(run.n_steps), ~np.isnan(X))
 
 
-@pytest.mark.parametrize("wrong", [{"dropout": 1.0}, {"n_samples": 0}, {"memory": 10}, {"updates_per_step": -1}])
-def test_bad_parameters_are_refused_by_name(wrong, gaussian):
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        Opportunistic(**wrong).fit(gaussian.X[:50], gaussian.y[:50])
+def test_bad_parameters_are_refused_by_name(gaussian):
+    cases: list[Any] = [{"dropout": 1.0}, {"n_samples": 0}, {"memory": 10}, {"updates_per_step": -1}]
+    for wrong in cases:
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            Opportunistic(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

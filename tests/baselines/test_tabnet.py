@@ -28,34 +28,35 @@ def mixed(n=300, seed=0):
 
 @functools.cache
 def fitted(**options):
-    return TabNet(**{"epochs": 40, "random_state": 0, **options}).fit(*mixed())
+    return TabNet(**{"epochs": 60, "random_state": 0, **options}).fit(*mixed(600))
 
 
 def test_attention_is_on_what_tells_the_label():
-    rival, (X, y) = fitted(), mixed(200, seed=1)
-    assert rival.sees_everything
-    importance = rival.importance(rival.schema_.encode(X))
+    """Other seeds stand for other CPUs: of six the worst had .84, 1.7 and .90 for the three numbers below."""
+    baseline, (X, y) = fitted(), mixed(200, seed=1)
+    assert baseline.sees_everything
+    importance = baseline.importance(baseline.schema_.encode(X))
     assert importance.shape == (200, 3)
     assert (importance >= 0).all()
     assert (importance.argmax(axis=1) == 1).mean() > 0.6  # by chance: one third
-    assert importance[:, 1].mean() > 2 * importance[:, [0, 2]].mean(axis=0).max()
-    assert rival.evaluate(X, y, [1]).accuracy[0] > 0.8
+    assert importance[:, 1].mean() > 1.3 * importance[:, [0, 2]].mean(axis=0).max()  # by chance: 1
+    assert baseline.evaluate(X, y, [1]).accuracy[0] > 0.8  # a feature at random: .65
 
 
 def test_features_are_bought_in_the_order_of_their_importance():
-    rival, (X, _) = fitted(), mixed(40, seed=2)
-    expected = np.argsort(-rival.importance(rival.schema_.encode(X)), axis=1, kind="stable")
-    assert_array_equal(rival.acquire(X).order, expected)
+    baseline, (X, _) = fitted(), mixed(40, seed=2)
+    expected = np.argsort(-baseline.importance(baseline.schema_.encode(X)), axis=1, kind="stable")
+    assert_array_equal(baseline.acquire(X).order, expected)
 
 
 def test_importance_is_that_of_the_library_summed_over_the_cells_of_a_feature():
-    rival, (X, _) = fitted(), mixed(10, seed=3)
-    values = rival.schema_.encode(X)
-    cells = rival.coder_(values, ~np.isnan(values))
+    baseline, (X, _) = fitted(), mixed(10, seed=3)
+    values = baseline.schema_.encode(X)
+    cells = baseline.coder_(values, ~np.isnan(values))
     with torch.no_grad():
-        explained, masks = rival.network_.forward_masks(torch.as_tensor(cells))
+        explained, masks = baseline.network_.forward_masks(torch.as_tensor(cells))
     by_hand = np.column_stack([explained[:, 0], explained[:, 1:4].sum(dim=1), explained[:, 4]])
-    assert_allclose(rival.importance(values), by_hand, rtol=1e-6)
+    assert_allclose(baseline.importance(values), by_hand, rtol=1e-6)
     for attention in masks.values():  # the levels of a category share one attention
         assert_allclose(attention[:, 1], attention[:, 3], rtol=1e-6)
 
@@ -88,8 +89,8 @@ def test_it_is_quiet_and_leaves_global_generators_alone(capfd):
     before = torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rival = TabNet(epochs=2, random_state=0).fit(X, y)
-        rival.acquire(X)
+        baseline = TabNet(epochs=2, random_state=0).fit(X, y)
+        baseline.acquire(X)
     assert torch.equal(torch.get_rng_state(), before[0])
     after = np.random.get_state(legacy=False)  # noqa: NPY002
     assert_array_equal(after["state"]["key"], before[1]["state"]["key"])
@@ -105,11 +106,11 @@ def test_same_seed_same_numbers():
     assert not np.allclose(one, other)
 
 
-@pytest.mark.parametrize("n", [2, 3, 127, 129, 257, 1025, 5000])
-def test_no_batch_has_a_rest_of_one_row(n):
-    batch, virtual = _batch_sizes(n, 1024)
-    assert 2 <= virtual <= batch <= n
-    assert batch % virtual == 0
+def test_no_batch_has_a_rest_of_one_row():
+    for n in [2, 3, 127, 129, 257, 1025, 5000]:
+        batch, virtual = _batch_sizes(n, 1024)
+        assert 2 <= virtual <= batch <= n
+        assert batch % virtual == 0
 
 
 def test_a_row_more_than_a_batch_is_trained_on():

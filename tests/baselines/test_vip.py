@@ -26,8 +26,8 @@ def fitted(gaussian):
     return VIP(**FAST, random_state=0).fit(gaussian.X[:1000], gaussian.y[:1000])
 
 
-def accuracies(rival, data):
-    return rival.evaluate(data.X[1000:], data.y[1000:]).accuracy.to_numpy()
+def accuracies(baseline, data):
+    return baseline.evaluate(data.X[1000:], data.y[1000:]).accuracy.to_numpy()
 
 
 def test_it_beats_a_random_order_at_every_budget_below_everything(fitted, gaussian):
@@ -67,10 +67,10 @@ def test_with_nothing_known_it_answers_with_the_class_frequencies(fitted, gaussi
 def test_the_worth_of_hidden_features_sums_to_one_and_prices_divide_it(gaussian):
     prices = np.arange(1.0, 9.0)
     short = {**FAST, "random_epochs": 1, "biased_epochs": 1}
-    rival = VIP(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
+    baseline = VIP(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
     known = gaussian.X[200:210].copy()
     known.iloc[:, 3:] = np.nan
-    worth = rival.scores(known) * prices
+    worth = baseline.scores(known) * prices
     assert np.isneginf(worth[:, :3]).all()
     np.testing.assert_allclose(worth[:, 3:].sum(axis=1), 1.0)
 
@@ -82,16 +82,21 @@ def test_missing_cells_and_free_features_are_taken_in_training():
     X[rng.random(X.shape) < 0.3] = np.nan
     X[0] = np.nan
     short = {**FAST, "random_epochs": 4, "biased_epochs": 4}
-    rival = VIP(**short, costs=[0, 1, 1, 1], random_state=0).fit(X, y)
-    run = rival.acquire(X)
+    baseline = VIP(**short, costs=[0, 1, 1, 1], random_state=0).fit(X, y)
+    run = baseline.acquire(X)
     bought = run.mask_after(run.n_steps)
     np.testing.assert_array_equal(bought, ~np.isnan(X))
     assert np.isfinite(run.proba).all()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"temperature": (1.0, 0.0)}, {"dropout": 1.0}, {"hidden": 0}, {"batch_size": 0}, {"random_epochs": -1}]
-)
-def test_bad_parameters_are_refused_by_name(wrong, gaussian):
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        VIP(**wrong).fit(gaussian.X[:50], gaussian.y[:50])
+def test_bad_parameters_are_refused_by_name(gaussian):
+    cases: list[Any] = [
+        {"temperature": (1.0, 0.0)},
+        {"dropout": 1.0},
+        {"hidden": 0},
+        {"batch_size": 0},
+        {"random_epochs": -1},
+    ]
+    for wrong in cases:
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            VIP(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

@@ -4,16 +4,22 @@ The suites l1 and reparam train a network per weight or a model per subset aroun
 their studies have tests of their own.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from askwise.acquire import Greedy
+from askwise.bench.grid.methods import METHODS, _selector
 from askwise.bench.grid.run import run
 from askwise.bench.grid.suites import SUITES
+from askwise.bench.report.rows import Quantity, read_rows, settings
 from askwise.bench.report.study_figures import points
-from askwise.bench.report.study_tables import parameters, tables
-from askwise.bench.report.tables import read_rows
-from askwise.datasets.home import data_home
+from askwise.bench.report.study_tables import tables
+from askwise.bench.studies import policies, subsets, uncertainty
+from askwise.datasets import load
+from askwise.prices import Prices
 
 BY_STATIC_CMI = ["data", "variable", "uniform", "unavailable", "switch"]
 BY_GREEDY_CART = ["lambda", "bias", "selective", "shift", "risk-gap", "scatter"]
@@ -22,10 +28,20 @@ SLOW = ["l1", "reparam"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """Each suite by one method, with fewer subsets, weights and noise; greedy CART by the training-free estimator."""
     out = tmp_path_factory.mktemp("suites")
-    for suites, method in ((BY_STATIC_CMI, "static-cmi"), (BY_GREEDY_CART, "greedy-cart")):
-        for step in run(suites, out, methods=[method]):
-            assert not step.errors, "\n".join(step.errors.values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(METHODS, "greedy-cart", _selector("quick", "tree", "rules", Greedy))
+        patch.setattr("askwise.bench.grid.tasks.SWITCH_ROWS", 300)
+        patch.setattr(subsets, "SUBSETS_PER_SIZE", 10)
+        patch.setattr(policies, "RISK_WEIGHTS", (-1.0, 0.0, 1.0))
+        patch.setattr(policies, "LAMBDA_SHARES", (0.2, 0.5))
+        patch.setattr(policies, "UNAVAILABLE_SHARES", (0.0, 0.5))
+        patch.setattr(uncertainty, "SIGMAS", (0.0, 2.0))
+        patch.setattr(uncertainty, "SELECTIVE_SHARES", (0.2, 0.5))
+        for suites, method in ((BY_STATIC_CMI, "static-cmi"), (BY_GREEDY_CART, "greedy-cart")):
+            for step in run(suites, out, methods=[method]):
+                assert not step.errors, "\n".join(step.errors.values())
     return out
 
 
@@ -34,12 +50,10 @@ def rows(folder):
     return read_rows(folder)
 
 
-def values(rows, metric, data="wine", **where):
-    """A metric on wine, or on other data."""
-    chosen = (rows["metric"] == metric) & (rows["data"] == data)
-    for column, value in where.items():
-        chosen &= rows[column] == value
-    return rows.loc[chosen].sort_values("budget")["value"].to_numpy()
+def values(rows, study, metric, data="wine", **where):
+    """A metric of a study on wine, or on other data."""
+    chosen = Quantity(study, metric, {"data": data, **where}).of(rows)
+    return chosen.sort_values("budget")["value"].to_numpy()
 
 
 def test_no_suite_is_forgotten():
@@ -48,14 +62,26 @@ def test_no_suite_is_forgotten():
 
 def test_each_suite_has_a_result_of_its_own(folder):
     timings = pd.read_csv(folder / "timings.csv")
-    assert sorted(timings["study"]) == sorted([*BY_STATIC_CMI, *BY_GREEDY_CART])
+    assert sorted(timings["suite"]) == sorted([*BY_STATIC_CMI, *BY_GREEDY_CART])
     fits = timings.groupby(["data", "method", "prices"])["fit_seconds"].nunique()
-    assert (fits == 1).all()  # the suites of a cell share its fit
+    assert (fits == 1).all()  # the suites of a trial share its fit
 
 
-def test_suites_do_not_take_each_others_names(folder):
+def test_studies_are_named_and_each_number_is_there_once(folder):
     written = pd.read_csv(folder / "rows.csv")
-    assert not written.duplicated(["data", "method", "prices", "seed", "budget", "metric"]).any()
+    assert not written.duplicated([name for name in written.columns if name != "value"]).any()
+    assert set(written["study"]) == {SUITES[name].study.__name__ for name in (*BY_STATIC_CMI, *BY_GREEDY_CART)}
+    for study, parameter in (
+        ("risk_weights", "risk_weight"),
+        ("shift", "sigma"),
+        ("unavailable", "unavailable_share"),
+        ("selective", "measure"),
+    ):
+        assert written.loc[written["study"] == study, parameter].notna().all(), study
+        assert written.loc[written[parameter].notna(), "study"].nunique() >= 1
+    subset = written[written["subset"].notna()]
+    assert subset["budget"].isna().all(), "the size of a subset is not money"
+    assert (subset["subset_size"] >= 1).all()
 
 
 def test_every_suite_has_its_table(rows):
@@ -69,69 +95,72 @@ def test_every_suite_has_its_table(rows):
         ("Prediction bias", "Table 3"),
         ("Selective prediction", "Appendix E"),
         ("Selective prediction by measure of uncertainty", "Appendix E"),
-        ("Shift of the test rows", "Appendix F"),
+        ("Distribution shift of the test rows", "Appendix F"),
         ("Epistemic uncertainty and risk gap", "Appendix F"),
-        ("Features that cannot be had", "Section 2.1"),
+        ("Unavailable features", "Section 2.1"),
     ]:
         assert shown.count((title, label)) == 1, title
 
 
 def test_money_buys_accuracy_under_all_prices(rows):
     for prices in ("uniform", "variable"):
-        curve = values(rows, "accuracy", method="static-cmi", prices=prices)
+        curve = values(rows, "accuracy", "accuracy", method="static-cmi", prices=prices)
         assert len(curve) == 10
         assert curve[-1] > curve[0]
         assert curve[-1] > 0.8
-    assert values(rows, "logistic_accuracy").item() > 0.9
+    assert values(rows, "summary", "logistic_accuracy").item() > 0.9
 
 
-def test_the_switch_says_which_others_matter(rows):
+def test_the_switch_tells_which_others_matter(rows):
     """A fixed order buys what is of no use to half of the rows: it needs more than the two features that are enough."""
-    curve = values(rows, "accuracy", data="switch", method="static-cmi")
+    curve = values(rows, "accuracy", "accuracy", data="switch", method="static-cmi")
     assert curve.max() > curve[1] + 0.05
 
 
-def test_with_everything_to_be_had_the_suites_agree(rows):
-    shares = parameters(rows, "unavailable[share=*]/accuracy")
-    assert (shares[0], shares[-1]) == (0, 0.5)
-    all_there = values(rows, "unavailable[share=0]/accuracy")
-    assert all_there.tolist() == values(rows, "accuracy", method="static-cmi", prices="uniform").tolist()
+def test_with_everything_available_the_suites_agree(rows):
+    assert settings(rows, "unavailable", "unavailable_share") == [0, 0.5]
+    all_there = values(rows, "unavailable", "accuracy", unavailable_share=0)
+    assert all_there.tolist() == values(rows, "accuracy", "accuracy", method="static-cmi", prices="uniform").tolist()
 
 
 def test_noise_costs_accuracy(rows):
-    clean, noisy = (values(rows, f"shift[sigma={sigma}]/accuracy").mean() for sigma in (0, 2))
+    clean, noisy = (values(rows, "shift", "accuracy", sigma=sigma).mean() for sigma in (0, 2))
     assert noisy < clean - 0.05
 
 
 def test_every_weight_of_risk_is_measured_at_the_same_budgets(rows):
-    weights = parameters(rows, "lambda[*]/accuracy")
-    assert min(weights) < 0 < max(weights)
-    budgets = {tuple(rows.loc[rows["metric"] == f"lambda[{weight:g}]/accuracy", "budget"]) for weight in weights}
-    assert len(budgets) == 1
-    assert min(values(rows, f"lambda[{weight:g}]/accuracy").mean() for weight in weights) > 0.6
-    assert min(values(rows, f"lambda[{weight:g}]/epistemic").min() for weight in weights) > 0
+    weights = settings(rows, "risk_weights", "risk_weight")
+    assert weights == [-1, 0, 1]
+    chosen = Quantity("risk_weights", "accuracy").of(rows)
+    assert len({tuple(part["budget"]) for _, part in chosen.groupby("risk_weight")}) == 1
+    for weight in weights:
+        assert values(rows, "risk_weights", "accuracy", risk_weight=weight).mean() > 0.6
+        assert values(rows, "risk_weights", "epistemic", risk_weight=weight).min() > 0
 
 
 def test_rejection_by_entropy_beats_rejection_at_random(rows):
-    assert values(rows, "selective[total]/aurc").mean() < values(rows, "selective[random]/aurc").mean()
+    by_entropy, at_random = (values(rows, "selective", "aurc", measure=name).mean() for name in ("total", "random"))
+    assert by_entropy < at_random
 
 
 def test_points_lie_where_they_can(rows):
-    for x, y in (("bias/kl_full", "bias/kl_ref"), ("scatter/aleatoric", "scatter/epistemic")):
-        found = points(rows, x, y).to_numpy()
+    for study, x, y in (("bias", "kl_full", "kl_ref"), ("scatter", "aleatoric", "epistemic")):
+        found = points(rows, Quantity(study, x), Quantity(study, y)).to_numpy()
         assert len(found) >= 20
         assert (found >= -1e-9).all()
-    assert np.abs(points(rows, "risk_gap/variance", "risk_gap[error]/delta")["y"]).max() <= 1
+    gaps = points(rows, Quantity("risk_gap", "variance"), Quantity("risk_gap", "delta", {"loss": "error"}))
+    assert len(gaps) == 20
+    assert np.abs(gaps["y"]).max() <= 1
 
 
-def test_published_prices_are_in_money(tmp_path):
-    if not (data_home() / "tabular/hepatitis").exists():
-        pytest.skip("the hepatitis data are not in the data home")
+def test_published_prices_are_in_money(tmp_path, monkeypatch):
+    prices = Prices(dict(zip(load("wine").X.columns, np.linspace(0.35, 7.9, 13), strict=True)))
+    monkeypatch.setitem(SUITES, "prices", replace(SUITES["prices"], data=("wine",)))
+    monkeypatch.setattr("askwise.bench.grid.tasks.load", lambda name: replace(load(name), prices=prices))
     (step,) = run(["prices"], tmp_path, methods=["static-cmi"])
     assert not step.errors
-    assert step.cell.data == "hepatitis"
+    assert step.trial.prices == "published"
     rows = read_rows(tmp_path)
-    budgets = rows.loc[rows["metric"] == "accuracy", "budget"].to_numpy()
-    spent = values(rows, "spent", data="hepatitis")
-    assert (spent <= budgets + 1e-9).all()
+    budgets = Quantity("accuracy", "accuracy").of(rows)["budget"].to_numpy()
+    assert (values(rows, "accuracy", "spent") <= budgets + 1e-9).all()
     assert not np.allclose(budgets, budgets.round())

@@ -1,5 +1,7 @@
 """Tables and claims recomputed by hand from the rows they come from."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,47 +9,46 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from askwise import bench
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.grid.store import COLUMNS
+from askwise.bench.grid.suites import SUITES
 from askwise.bench.grid.tasks import Limits, make_task
 from askwise.bench.paper import paper_results
-from askwise.bench.paper.claims import (
-    FAILS,
-    HOLDS,
-    NOT_MEASURED,
-    UNDECIDED,
-    Claim,
-    Finding,
-    Term,
-    better,
-    in_print,
-    judged,
-)
+from askwise.bench.paper.accuracy_claims import better, in_print
+from askwise.bench.paper.claims import FAILS, HOLDS, NOT_MEASURED, UNDECIDED, Claim, Finding, Term, judged
 from askwise.bench.paper.paper_claims import CLAIMS, verdicts
-from askwise.bench.report.study_tables import parameters, study_tables, tables
-from askwise.bench.report.tables import (
-    accuracy_tables,
+from askwise.bench.report.rows import (
+    Quantity,
     curves,
-    mean_ranks,
     method_name,
-    over_budgets_and_seeds,
     pooled_calibration_error,
     read_rows,
+    settings,
 )
+from askwise.bench.report.study_tables import study_tables, tables
+from askwise.bench.report.tables import accuracy_tables, mean_ranks, over_budgets_and_seeds
 from askwise.bench.studies.subsets import compare_gaps
-from askwise.bench.studies.summary import describe
+from askwise.bench.studies.summary import summary
 from askwise.errors import InvalidInput
 from askwise.metrics import calibration_surplus, expected_calibration_error
 
+BENCH = Path(bench.__file__).parent
+
 
 def as_rows(lines):
-    return pd.DataFrame(lines, columns=list(COLUMNS)).astype({"metric": "category"})
+    """Rows of (data, method, prices, seed, study, metric, value) and a dict of parameters, which may be left out."""
+    named = [{**dict(zip(KEYS, line[:7], strict=True)), **(line[7] if len(line) > 7 else {})} for line in lines]
+    return pd.DataFrame(named, columns=list(COLUMNS)).astype({"metric": "category"})
+
+
+KEYS = ("data", "method", "prices", "seed", "study", "metric", "value")
 
 
 def accuracy_rows(values, prices="uniform", metric="accuracy"):
     """Rows of {(data, method, seed): accuracies by level}; money differs from seed to seed."""
     return [
-        (data, method, prices, seed, (k + 1) * (1.0 + seed), metric, value)
+        (data, method, prices, seed, "accuracy", metric, value, {"budget": (k + 1) * (1.0 + seed)})
         for (data, method, seed), line in values.items()
         for k, value in enumerate(line)
     ]
@@ -146,14 +147,15 @@ def test_pooled_calibration_error_is_that_of_all_rows_together():
     lines: list[Any] = []
     together: dict[int, list[Any]] = {1: [], 2: []}
     for seed, n in enumerate((30, 50)):
-        lines.append(("wine", "vip", "uniform", seed, None, "test_rows", n))
+        trial = ("wine", "vip", "uniform", seed, "accuracy")
+        lines.append((*trial, "test_rows", n))
         for level in (1, 2):
             proba, y = rng.dirichlet([1, 1, 1], n), rng.integers(0, 3, n)
             together[level].append((y, proba))
             budget = level * (seed + 1.5)
-            lines.append(("wine", "vip", "uniform", seed, budget, "accuracy", 0.5))
+            lines.append((*trial, "accuracy", 0.5, {"budget": budget}))
             surplus = calibration_surplus(y, proba)
-            lines += [("wine", "vip", "uniform", seed, budget, f"surplus_{k}", v) for k, v in enumerate(surplus) if v]
+            lines += [(*trial, "surplus", v, {"budget": budget, "bin": k}) for k, v in enumerate(surplus) if v]
     pooled = pooled_calibration_error(as_rows(lines), "uniform").T.to_dict()
     for level, parts in together.items():
         y, proba = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -165,16 +167,16 @@ def test_ranks_by_hand():
     assert mean_ranks(scores).to_dict() == {"w": 2.0, "x": 2.25, "y": 1.75}
 
 
-@pytest.mark.parametrize("prices", ["variable", "uniform"])
-def test_printed_tables_agree_with_their_own_last_column(prices):
+def test_printed_tables_agree_with_their_own_last_column():
     """A slip in one of the 70 means would show in the average or in the ranks."""
-    printed = paper_results.ACCURACIES[prices]
-    assert set(printed) == set(paper_results.METHODS) <= set(METHODS)
-    means = pd.DataFrame({name: {k: v[0] for k, v in row.by_data.items()} for name, row in printed.items()}).T
-    average, ranks = means.mean(axis=1), mean_ranks(means)
-    for name, row in printed.items():
-        assert average[name] == pytest.approx(row.average, abs=0.011)
-        assert ranks[name] == pytest.approx(row.rank, abs=0.11)  # ties are ours to share
+    for prices in ("variable", "uniform"):
+        printed = paper_results.ACCURACIES[prices]
+        assert set(printed) == set(paper_results.METHODS) <= set(METHODS)
+        means = pd.DataFrame({name: {k: v[0] for k, v in row.by_data.items()} for name, row in printed.items()}).T
+        average, ranks = means.mean(axis=1), mean_ranks(means)
+        for name, row in printed.items():
+            assert average[name] == pytest.approx(row.average, abs=0.011)
+            assert ranks[name] == pytest.approx(row.rank, abs=0.11)  # ties are ours to share
 
 
 def test_printed_correlations_agree_with_their_average():
@@ -192,8 +194,9 @@ def test_rows_that_cannot_be_read_are_refused(tmp_path):
 
 
 def test_a_number_measured_by_two_suites_counts_once(tmp_path):
-    line = "wine,vip,uniform,0,1.0,accuracy,0.5\n"
-    (tmp_path / "rows.csv").write_text(",".join(COLUMNS) + "\n" + line * 2)
+    as_rows(2 * [("wine", "vip", "uniform", 0, "accuracy", "accuracy", 0.5, {"budget": 1.0})]).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
     assert len(read_rows(tmp_path)) == 1
 
 
@@ -203,25 +206,30 @@ def study_rows():
     lines: list[Any] = []
     for seed in (0, 1):
         for data in ("wine", "heart"):
-            cell = (data, "greedy-remlp", "uniform", seed)
+            trial = (data, "greedy-remlp", "uniform", seed)
             for weight in (-1, -0.5, 0, 0.5, 1):
                 for budget in (2.0, 4.0):
-                    lines.append((*cell, budget, f"lambda[{weight:g}]/accuracy", 0.7 + 0.01 * weight + 0.02 * seed))
-                    lines.append((*cell, budget, f"lambda[{weight:g}]/epistemic", 0.1 - 0.05 * weight))
+                    at = {"budget": budget, "risk_weight": weight}
+                    lines.append((*trial, "risk_weights", "accuracy", 0.7 + 0.01 * weight + 0.02 * seed, at))
+                    lines.append((*trial, "risk_weights", "epistemic", 0.1 - 0.05 * weight, at))
             for k in range(6):
                 errors = rng.uniform(0.1, 0.4, 3)
                 for name, error in zip(("imputed", "adapted", "local"), errors, strict=True):
-                    lines.append((*cell, 3.0, f"reparam/error_{name}[subset={k}]", error))
+                    at = {"subset_size": 3, "subset": k}
+                    lines.append((*trial, "reparametrization", f"error_{name}", error, at))
             for sigma in (0, 0.1):
-                for at, budget in enumerate((3.9, 9.1)):
-                    lines.append((*cell, budget, f"shift[sigma={sigma:g}]/accuracy", 0.8 - sigma + 0.1 * at))
-                    lines.append((*cell, budget, f"shift[sigma={sigma:g}]/ece", 0.1 + sigma))
-            lines.append((*cell, None, "bias/kl_ref", 0.2 + 0.1 * seed + (data == "wine")))
-            lines.append((*cell, None, "risk_gap[error]/mean_delta", 0.01))
-            lines.append((*cell, None, "risk_gap[error]/pearson_variance", 0.3 + 0.2 * seed))
-            lines.append((*cell, 5.0, "l1[0.001]/accuracy", 0.9))
-            lines.append((*cell, 5.0, "unavailable[share=0.3]/accuracy", 0.6))
-    lines.append(("wine", "vip", "uniform", 0, None, "bias/kl_ref", 0.5))
+                for k, budget in enumerate((3.9, 9.1)):
+                    at = {"budget": budget, "sigma": sigma}
+                    lines.append((*trial, "shift", "accuracy", 0.8 - sigma + 0.1 * k, at))
+                    lines.append((*trial, "shift", "ece", 0.1 + sigma, at))
+            lines.append((*trial, "bias", "mean_kl_ref", 0.2 + 0.1 * seed + (data == "wine")))
+            lines.append((*trial, "bias", "kl_ref", 99.0, {"subset": 0, "subset_size": 3}))
+            lines.append((*trial, "risk_gap", "mean_delta", 0.01, {"loss": "error"}))
+            lines.append((*trial, "risk_gap", "mean_delta", 99.0, {"loss": "log_loss"}))
+            lines.append((*trial, "risk_gap", "pearson", 0.3 + 0.2 * seed, {"loss": "error", "measure": "variance"}))
+            lines.append((*trial, "l1_weights", "accuracy", 0.9, {"budget": 5.0, "l1": 0.001}))
+            lines.append((*trial, "unavailable", "accuracy", 0.6, {"budget": 5.0, "unavailable_share": 0.3}))
+    lines.append(("wine", "vip", "uniform", 0, "bias", "mean_kl_ref", 0.5))
     return as_rows(lines)
 
 
@@ -245,7 +253,7 @@ def test_reparametrization_pools_the_subsets_of_all_seeds():
     table = table_called(study_tables(rows), "Reparametrization and risk gap")
     wine = rows[rows["data"] == "wine"]
     by_hand = {
-        name: wine[wine["metric"].str.startswith(f"reparam/error_{name}")].sort_values(["seed", "metric"])["value"]
+        name: wine[wine["metric"] == f"error_{name}"].sort_values(["seed", "subset"])["value"]
         for name in ("imputed", "adapted", "local")
     }
     gaps = compare_gaps(*(values.to_numpy() for values in by_hand.values()))
@@ -259,7 +267,7 @@ def test_reparametrization_pools_the_subsets_of_all_seeds():
 
 def test_shift_bias_and_the_others():
     found = study_tables(study_rows())
-    shift = line_of(table_called(found, "Shift of the test rows"), "Greedy ReMLP*, 70 %")
+    shift = line_of(table_called(found, "Distribution shift of the test rows"), "Greedy ReMLP*, 70 %")
     assert shift["sigma 0.1"].text == "0.80 · 0.20 · -"
     bias = table_called(found, "Prediction bias")
     assert line_of(bias, "Greedy ReMLP*")["KL ref"].text == "0.750"
@@ -269,14 +277,27 @@ def test_shift_bias_and_the_others():
     gap = line_of(table_called(found, "Epistemic uncertainty and risk gap"), "Greedy ReMLP*, Heart")
     assert (gap["r, variance"].text, gap["rho, variance"].text) == ("0.400", "-")
     assert table_called(found, "Regularization of the value network").head == ("method", "L1 0.001")
-    assert table_called(found, "Features that cannot be had").head == ("method", "30 % gone")
+    assert table_called(found, "Unavailable features").head == ("method", "30 % unavailable")
     assert all(table.note.endswith("Equal prices.") for table in found)
 
 
-def test_parameters_are_read_from_names():
-    rows = as_rows([("wine", "vip", "uniform", 0, 1.0, f"lambda[{w}]/accuracy", 0.5) for w in ("1", "-0.5", "0.001")])
-    assert parameters(rows, "lambda[*]/accuracy") == [-0.5, 0.001, 1.0]
-    assert parameters(rows, "l1[*]/accuracy") == []
+def test_a_quantity_is_chosen_by_its_parameters():
+    trial = ("wine", "vip", "uniform", 0)
+    rows = as_rows([(*trial, "risk_weights", "accuracy", w / 2, {"risk_weight": w}) for w in (1, -0.5, 0.001)])
+    assert settings(rows, "risk_weights", "risk_weight") == [-0.5, 0.001, 1.0]
+    assert settings(rows, "l1_weights", "l1") == []
+    for at, expected in (({"risk_weight": 1}, [0.5]), ({"risk_weight": [1, -0.5]}, [0.5, -0.25])):
+        assert Quantity("risk_weights", "accuracy", at).of(rows)["value"].tolist() == expected
+    assert Quantity("shift", "accuracy").of(rows).empty
+
+
+def test_tables_and_claims_name_studies_of_the_suites():
+    """A study is found by its name: one that is misspelled would leave its table out."""
+    sources = [path.read_text() for room in ("report", "paper") for path in (BENCH / room).glob("*.py")]
+    named = {
+        name for text in sources for name in re.findall(r'(?:Quantity|settings|_methods_of)\((?:rows, )?"(\w+)"', text)
+    }
+    assert named == {suite.study.__name__ for suite in SUITES.values()}
 
 
 def test_methods_that_see_everything_are_marked():
@@ -287,19 +308,19 @@ def test_methods_that_see_everything_are_marked():
 
 def test_data_are_described():
     task = make_task("wine", "uniform", 0, Limits(2000, 500))
-    found = {row.metric: row.value for row in describe(task)}
-    assert (found["data_rows"], found["data_features"], found["data_classes"]) == (178, 13, 3)
-    assert found["data_training_rows"] + found["data_test_rows"] == 178
+    found = {row.metric: row.value for row in summary(task)}
+    assert (found["rows"], found["features"], found["classes"]) == (178, 13, 3)
+    assert found["training_rows"] + found["test_rows"] == 178
     assert found["logistic_accuracy"] > 0.9
-    rows = as_rows([("wine", "static-cmi", "uniform", 0, None, name, value) for name, value in found.items()])
+    rows = as_rows([("wine", "static-cmi", "uniform", 0, "summary", name, value) for name, value in found.items()])
     line = line_of(table_called(tables(rows), "Data"), "Wine")
     assert (line["rows"].text, line["rows"].paper) == ("178", "178")
     assert line["logistic regression"].text == f"{found['logistic_accuracy']:.3f}"
 
 
 def test_made_data_are_described_by_what_was_made():
-    found = {row.metric: row.value for row in describe(make_task("switch", "uniform", 0, Limits(2000, 500)))}
-    assert found["data_rows"] == found["data_training_rows"] + found["data_test_rows"] == 1500
+    found = {row.metric: row.value for row in summary(make_task("switch", "uniform", 0, Limits(2000, 500)))}
+    assert found["rows"] == found["training_rows"] + found["test_rows"] == 1500
 
 
 def finding(*samples):
@@ -319,9 +340,8 @@ def test_the_interval_is_that_of_the_t_test_made_wider_for_splits_that_share_row
         assert found == pytest.approx((0.325 - wider * half, 0.325 + wider * half))
 
 
-@pytest.mark.parametrize(
-    ("findings", "verdict"),
-    [
+def test_verdicts():
+    for findings, verdict in [
         ([finding(1, 1.1, 0.9)], HOLDS),
         ([finding(-1, -1.1, -0.9)], FAILS),
         ([finding(1, -1, 0.9)], UNDECIDED),
@@ -332,10 +352,8 @@ def test_the_interval_is_that_of_the_t_test_made_wider_for_splits_that_share_row
         ([finding(-1, -2.2, -1.5)], UNDECIDED),  # p = 0.046, were the splits independent
         ([finding(-1, -1.8, -1.4)], FAILS),
         ([finding(-1, -1.8, -1.4), finding(1, 1.1, 0.9)], UNDECIDED),  # one of two may be so by chance
-    ],
-)
-def test_verdicts(findings, verdict):
-    assert judged(Claim("c", "w", lambda rows: []), findings).verdict == verdict
+    ]:
+        assert judged(Claim("c", "w", lambda rows: []), findings).verdict == verdict
 
 
 def test_a_comparison_is_paired_by_data_and_seed():
@@ -354,9 +372,13 @@ def test_a_comparison_is_paired_by_data_and_seed():
 
 
 def test_terms_have_a_margin_and_a_scale():
-    lines = [("wine", "vip", "uniform", s, 1.0, "shift[sigma=0.2]/accuracy", 0.7) for s in range(2)]
-    lines += [("wine", "vip", "uniform", s, 1.0, "shift[sigma=0]/accuracy", 0.73 + 0.02 * s) for s in range(2)]
-    term = Term("x", ("vip", "shift[sigma=0.2]/accuracy"), ("vip", "shift[sigma=0]/accuracy"), 4, 100)
+    lines = [
+        ("wine", "vip", "uniform", seed, "shift", "accuracy", value, {"budget": 1.0, "sigma": sigma})
+        for seed in range(2)
+        for sigma, value in ((0.2, 0.7), (0.0, 0.73 + 0.02 * seed))
+    ]
+    noisy, clean = (Quantity("shift", "accuracy", {"sigma": sigma}) for sigma in (0.2, 0))
+    term = Term("x", ("vip", noisy), ("vip", clean), 4, 100)
     assert term.find(as_rows(lines)).samples == pytest.approx([1.0, -1.0])
 
 
@@ -372,7 +394,7 @@ def test_every_claim_can_be_judged_without_its_rows():
 
 
 def test_claims_follow_the_rows():
-    """Where the default gains 3 points over its rivals in every seed the claim holds; where it loses them it fails."""
+    """Where the default gains 3 points over the others in every seed the claim holds; where it loses them it fails."""
     for sign, verdict in ((1, HOLDS), (-1, FAILS)):
         values = {
             ("wine", name, seed): [0.6 + 0.001 * seed * (name == "vip") + 0.03 * sign * (name == "askwise")]
@@ -391,8 +413,8 @@ def test_entropy_and_monotony_by_hand():
         lines += accuracy_rows(base, "variable", "entropy") + accuracy_rows(base, "variable", "random_entropy")
         lines += accuracy_rows({("wine", "vip", seed): [0.5, 0.4, 0.7]}, "variable")
     found = {verdict.claim: verdict for verdict in verdicts(as_rows(lines))}
-    assert found["Entropy falls with the budget, whoever chooses"].verdict == HOLDS
-    assert "+0.51 " in found["Entropy falls with the budget, whoever chooses"].number
+    assert found["Entropy falls with the budget, by own and by random choices"].verdict == HOLDS
+    assert "+0.51 " in found["Entropy falls with the budget, by own and by random choices"].number
     fall = found["More budget can mean less accuracy"]
     assert fall.verdict == HOLDS
     assert "points lost by VIP from 5 % to 10 % of the price, the most of 2 steps: +10 " in fall.number
@@ -411,7 +433,7 @@ def test_the_largest_of_many_falls_by_chance_proves_nothing():
 
 def test_metrics_are_paired_at_the_budgets_that_both_have():
     lines = [
-        ("wine", method, "variable", 0, budget, "selective[total]/auroc", value)
+        ("wine", method, "variable", 0, "selective", "auroc", value, {"budget": budget, "measure": "total"})
         for method, values in {"rl-remlp": {1: 0.6, 2: 0.9}, "rl-mlp": {1: 0.5}}.items()
         for budget, value in values.items()
     ]

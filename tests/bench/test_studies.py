@@ -1,5 +1,7 @@
 """The studies of uncertainty, subsets and policies: formulas by hand, protocol, determinism, names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,7 +32,7 @@ SELECTOR_STUDIES = [
     uncertainty_studies.scatter,
     subset_studies.bias,
     subset_studies.risk_gap,
-    policy_studies.lambda_sweep,
+    policy_studies.risk_weights,
     policy_studies.unavailable,
 ]
 STUDIES_WITHOUT_MEMBERS = [uncertainty_studies.selective, uncertainty_studies.shift, policy_studies.unavailable]
@@ -74,7 +76,7 @@ def selector(task):
 
 
 @pytest.fixture(scope="module")
-def rival(task):
+def baseline(task):
     return StaticCMI(random_state=0).fit(task.X_train, task.y_train)
 
 
@@ -114,8 +116,18 @@ def mixed_selector(mixed_task):
     return selector.fit(mixed_task.X_train, mixed_task.y_train)
 
 
-def values_of(rows, metric):
-    return {row.budget: row.value for row in rows if row.metric == metric}
+def values_of(rows, metric, **at):
+    """A metric by budget, at the parameters `at`."""
+    return {row.budget: row.value for row in measured(rows, metric, **at)}
+
+
+def measured(rows, metric, **at):
+    return [row for row in rows if row.metric == metric and all(getattr(row, k) == v for k, v in at.items())]
+
+
+def value_of(rows, metric, **at):
+    (row,) = measured(rows, metric, **at)
+    return row.value
 
 
 @pytest.fixture(scope="module")
@@ -123,35 +135,35 @@ def mixed_rows(mixed_task, mixed_selector):
     return {study: list(study(mixed_task, mixed_selector)) for study in SELECTOR_STUDIES}
 
 
-@pytest.mark.parametrize("study", SELECTOR_STUDIES, ids=lambda study: study.__name__)
-def test_a_study_says_the_same_twice_with_finite_numbers(study, mixed_task, mixed_selector, mixed_rows):
+def test_a_study_says_the_same_twice_with_finite_numbers(mixed_task, mixed_selector, mixed_rows):
     subset_studies._LOCAL_ANSWERS.clear()
-    rows = list(study(mixed_task, mixed_selector))
-    assert rows == mixed_rows[study]
-    assert rows
-    assert all(np.isfinite(row.value) for row in rows)
+    for study in SELECTOR_STUDIES:
+        rows = list(study(mixed_task, mixed_selector))
+        assert rows == mixed_rows[study], study
+        assert rows
+        assert all(np.isfinite(row.value) for row in rows)
 
 
 def test_no_two_measurements_have_one_name(mixed_rows):
-    names = [(row.metric, row.budget) for rows in mixed_rows.values() for row in rows]
-    assert len(names) == len(set(names))
-    plain = {"accuracy", "ece", "entropy", "random_accuracy", "spent", "features"}
-    assert not plain & {metric for metric, _ in names}, "these belong to the suites of accuracy"
+    for study, rows in mixed_rows.items():
+        named = [replace(row, value=0.0) for row in rows]
+        assert len(named) == len(set(named)), study
 
 
-@pytest.mark.parametrize("study", STUDIES_WITHOUT_MEMBERS, ids=lambda study: study.__name__)
-def test_a_method_without_members_is_measured_by_the_rest(study, task):
-    rows = list(study(task, tree_selector(task, epistemic=None)))
-    assert rows
-    assert all(np.isfinite(row.value) for row in rows)
-    assert not [row for row in rows if "epistemic" in row.metric or "variance" in row.metric]
+def test_a_method_without_members_is_measured_by_the_rest(task):
+    method = tree_selector(task, epistemic=None)
+    for study in STUDIES_WITHOUT_MEMBERS:
+        rows = list(study(task, method))
+        assert rows
+        assert all(np.isfinite(row.value) for row in rows)
+        assert not {"epistemic", "variance"} & {name for row in rows for name in (row.metric, row.measure)}
 
 
-@pytest.mark.parametrize("study", SELECTOR_STUDIES, ids=lambda study: study.__name__)
-def test_studies_leave_the_method_as_it_is(study, task, selector):
+def test_studies_leave_the_method_as_it_is(task, selector):
     before = selector.acquire(task.X_test, 4).proba
     members, weight = selector.epistemic_, selector.risk_weight
-    list(study(task, selector))
+    for study in SELECTOR_STUDIES:
+        list(study(task, selector))
     np.testing.assert_array_equal(selector.acquire(task.X_test, 4).proba, before)
     assert selector.epistemic_ is members
     assert selector.risk_weight == weight
@@ -160,26 +172,26 @@ def test_studies_leave_the_method_as_it_is(study, task, selector):
 
 def test_rejection_by_hand():
     correct = np.array([True, True, True, False, False])
-    found = uncertainty_studies.rejection(correct, np.array([0.1, 0.2, 0.5, 0.4, 0.9]))
+    found = uncertainty_studies.selective_metrics(correct, np.array([0.1, 0.2, 0.5, 0.4, 0.9]))
     # Kept in this order: right, right, wrong, right, wrong.
     assert found["aurc"] == pytest.approx((0 + 0 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
     assert found["excess_aurc"] == pytest.approx(found["aurc"] - (1 / 4 + 2 / 5) / 5)
     assert found["auroc"] == pytest.approx(roc_auc_score(~correct, [0.1, 0.2, 0.5, 0.4, 0.9]))
     assert found["risk_at_80"] == pytest.approx(1 / 4)
     assert found["risk_at_90"] == pytest.approx(2 / 5)
-    assert found["kept_accuracy_0"] == pytest.approx(3 / 5)
-    assert found["kept_accuracy_20"] == pytest.approx(3 / 4)
-    assert found["kept_accuracy_60"] == found["kept_accuracy_90"] == 1
 
 
 def test_selective_judges_the_six_measures_of_the_paper_and_e(task, selector):
     rows = list(uncertainty_studies.selective(task, selector))
-    judged = {row.metric.split("[")[1].split("]")[0] for row in rows}
+    judged = {row.measure for row in rows}
     of_the_paper = {"aleatoric", "mutual_information", "total", "variance", "confidence_gap", "random"}
     assert judged == of_the_paper | {"epistemic"}
-    accuracies = {b: 1 - v for b, v in values_of(rows, "selective[random]/aurc").items()}
+    accuracies = {b: 1 - v for b, v in values_of(rows, "aurc", measure="random").items()}
     for name in judged:
-        assert values_of(rows, f"selective[{name}]/kept_accuracy_0") == pytest.approx(accuracies)
+        assert values_of(rows, "kept_accuracy", measure=name, rejected=0) == pytest.approx(accuracies)
+    by_rejected = [sum(values_of(rows, "kept_accuracy", measure="total", rejected=r).values()) for r in (0, 50, 90)]
+    assert by_rejected == sorted(by_rejected)
+    assert {row.rejected for row in rows if row.metric == "kept_accuracy"} == set(range(0, 100, 10))
 
 
 def test_selective_agrees_with_scikit_learn(task, selector):
@@ -189,7 +201,7 @@ def test_selective_agrees_with_scikit_learn(task, selector):
     rows = list(uncertainty_studies.selective(task, selector))
     for name in ("total", "aleatoric", "mutual_information", "variance", "confidence_gap"):
         expected = roc_auc_score(wrong, getattr(run.uncertainty, name)[:, -1])
-        assert values_of(rows, f"selective[{name}]/auroc")[budget] == pytest.approx(expected)
+        assert values_of(rows, "auroc", measure=name)[budget] == pytest.approx(expected)
 
 
 def test_outcomes_are_those_of_evaluate(mixed_task, mixed_selector):
@@ -199,17 +211,26 @@ def test_outcomes_are_those_of_evaluate(mixed_task, mixed_selector):
     assert found == pytest.approx(expected)
 
 
-def test_one_run_serves_all_budgets_of_equal_prices(task, selector):
-    together = uncertainty_studies.known_within(selector, task.X_test, [2.0, 5.0])
-    for budget, values in zip([2.0, 5.0], together, strict=True):
-        (alone,) = uncertainty_studies.known_within(selector, task.X_test, [budget])
-        np.testing.assert_array_equal(values, alone)
-        assert ((~np.isnan(values)).sum(axis=1) == budget).all()
+def test_one_run_serves_all_budgets_when_prices_are_equal(task, selector):
+    together = list(uncertainty_studies.outcomes(task, selector, [2.0, 5.0]))
+    for outcome in together:
+        (alone,) = uncertainty_studies.outcomes(task, selector, [outcome.budget])
+        np.testing.assert_array_equal(outcome.proba, alone.proba)
+    for (_, spent, mask), budget in zip(selector.final_states(task.X_test, [2.0, 5.0]), (2.0, 5.0), strict=True):
+        assert (mask.sum(axis=1) == budget).all()
+        assert (spent == budget).all()
+
+
+def test_only_known_features_are_left(mixed_task, mixed_selector):
+    subset = np.array([feature in ("panel", "kind") for feature in mixed_selector.features_])
+    left = uncertainty_studies.with_only(mixed_selector, mixed_task.X_test, subset)
+    pd.testing.assert_frame_equal(left[["a", "kind", "c"]], mixed_task.X_test[["a", "kind", "c"]])
+    assert left[["b", "count", "flag"]].isna().all(axis=None)
 
 
 def test_e_is_finite_where_a_tree_rules_a_class_out(task, selector):
     values = task.X_test.to_numpy()
-    proba, found = uncertainty_studies.assessed(task, selector, values)
+    proba, found = uncertainty_studies.assessed(task, selector, task.X_test)
     members = selector.epistemic_.members(values, np.ones(values.shape, dtype=bool))
     prior = np.bincount(task.y_train) / len(task.y_train)
     assert np.isinf(epistemic_divergence(members, proba)).any()
@@ -234,7 +255,7 @@ def test_the_shift_is_noise_on_half_of_the_numeric_columns(mixed_task):
 
 def test_shift_begins_without_noise_and_hurts(task, selector):
     rows = list(uncertainty_studies.shift(task, selector))
-    clean, noisy = (values_of(rows, f"shift[sigma={sigma}]/accuracy") for sigma in ("0", "2"))
+    clean, noisy = (values_of(rows, "accuracy", sigma=sigma) for sigma in (0, 2))
     expected = selector.evaluate(task.X_test, task.y_test, list(clean))["accuracy"].tolist()
     assert list(clean.values()) == pytest.approx(expected)
     assert sum(noisy.values()) < sum(clean.values()) - 0.1
@@ -250,15 +271,13 @@ def test_noise_needs_a_numeric_column(mixed_task):
 def test_scatter_is_bounded_and_its_correlation_is_that_of_its_points(task, selector, monkeypatch):
     rows = list(uncertainty_studies.scatter(task, selector))
     budget = uncertainty_studies.budgets_at(selector, uncertainty_studies.TARGETED_SHARES)[1]
-    at = {row.metric: row.value for row in rows if row.budget == budget}
-    points = np.array(
-        [[at[f"scatter/{name}[case={k}]"] for k in range(len(task.y_test))] for name in ("aleatoric", "epistemic")]
-    )
-    assert at["scatter/pearson"] == pytest.approx(np.corrcoef(points)[0, 1])
+    points = [[row.value for row in measured(rows, name, budget=budget)] for name in ("aleatoric", "epistemic")]
+    assert [row.case for row in measured(rows, "aleatoric", budget=budget)] == list(range(len(task.y_test)))
+    assert value_of(rows, "pearson", budget=budget) == pytest.approx(np.corrcoef(points)[0, 1])
     monkeypatch.setattr(uncertainty_studies, "MOST_CASES", 4)
     few = list(uncertainty_studies.scatter(task, selector))
-    assert sum("aleatoric" in row.metric for row in few) == 2 * 4
-    assert values_of(few, "scatter/pearson") == values_of(rows, "scatter/pearson"), "over all cases"
+    assert len(measured(few, "aleatoric")) == 2 * 4
+    assert values_of(few, "pearson") == values_of(rows, "pearson"), "over all cases"
 
 
 def test_correlations_by_hand():
@@ -293,7 +312,7 @@ def test_local_models_of_a_group_have_all_its_columns(mixed_task, mixed_selector
 
 
 def test_bias_by_hand(task, selector):
-    found = {row.metric: row.value for row in subset_studies.bias(task, selector)}
+    found = list(subset_studies.bias(task, selector))
     X, prior = task.X_test.to_numpy(), np.bincount(task.y_train) / len(task.y_train)
     local = LocalPredictor(selector.estimator_).fit(task.X_train, task.y_train)
     to_local, to_full, from_full = [], [], []
@@ -303,22 +322,22 @@ def test_bias_by_hand(task, selector):
         to_local.append(kl_divergence(ours, smoothed(local.predict_proba(X, subset), prior)).mean())
         to_full.append(kl_divergence(ours, smoothed(full, prior)).mean())
         from_full.append(kl_divergence(full, smoothed(ours, prior)).mean())
-    assert found["bias/kl_ref[subset=1]"] == pytest.approx(to_local[1])
-    assert found["bias/kl_ref"] == pytest.approx(np.mean(to_local))
-    assert found["bias/kl_full"] == pytest.approx(np.mean(to_full))
-    assert found["bias/reverse_kl_full"] == pytest.approx(np.mean(from_full))
-    assert found["bias/kl_ratio"] == pytest.approx(np.mean(to_local) / np.mean(to_full))
+    assert value_of(found, "kl_ref", subset=1, subset_size=4) == pytest.approx(to_local[1])
+    assert value_of(found, "mean_kl_ref") == pytest.approx(np.mean(to_local))
+    assert value_of(found, "mean_kl_full") == pytest.approx(np.mean(to_full))
+    assert value_of(found, "mean_reverse_kl_full") == pytest.approx(np.mean(from_full))
+    assert value_of(found, "kl_ratio") == pytest.approx(np.mean(to_local) / np.mean(to_full))
 
 
-def test_the_reference_of_a_rival_is_the_mlp_of_the_paper(task, rival):
-    found = {row.metric: row.value for row in subset_studies.bias(task, rival)}
+def test_the_reference_of_a_baseline_is_the_mlp_of_the_paper(task, baseline):
+    found = list(subset_studies.bias(task, baseline))
     X, prior = task.X_test.to_numpy(), np.bincount(task.y_train) / len(task.y_train)
     subset = subset_studies.draw_subsets(13, 4, 2, task.seed)[0]
     with pytest.warns(ConvergenceWarning):
         model = make_model("mlp", task.seed).fit(task.X_train.loc[:, subset], task.y_train)
     reference = smoothed(model.predict_proba(task.X_test.loc[:, subset]), prior)
-    expected = kl_divergence(rival.predictor_.predict_proba(X, subset), reference).mean()
-    assert found["bias/kl_ref[subset=0]"] == pytest.approx(expected)
+    expected = kl_divergence(baseline.predictor_.predict_proba(X, subset), reference).mean()
+    assert value_of(found, "kl_ref", subset=0) == pytest.approx(expected)
 
 
 def test_the_risk_gap_of_the_local_model_is_zero(task):
@@ -327,23 +346,24 @@ def test_the_risk_gap_of_the_local_model_is_zero(task):
         model, adaptation=LocalPredictor(None), epistemic="distance", policy="random", random_state=0, progress=False
     ).fit(task.X_train, task.y_train)
     rows = list(subset_studies.risk_gap(task, selector))
-    deltas = [row.value for row in rows if "/delta[" in row.metric]
+    deltas = [row.value for row in measured(rows, "delta")]
     assert len(deltas) == 2 * 2 * subset_studies.SUBSETS_PER_SIZE
     np.testing.assert_allclose(deltas, 0, atol=1e-12)
 
 
 def test_risk_gap_by_hand(task, selector):
-    found = {row.metric: row.value for row in subset_studies.risk_gap(task, selector)}
+    found = list(subset_studies.risk_gap(task, selector))
     local = LocalPredictor(selector.estimator_).fit(task.X_train, task.y_train)
     X, gaps, variances = task.X_test.to_numpy(), [], []
     for subset in np.concatenate([subset_studies.draw_subsets(13, size, 4, task.seed) for size in (4, 9)]):
         ours, theirs = (one.predict(X, subset) for one in (selector.predictor_, local))
         gaps.append((ours != task.y_test).mean() - (theirs != task.y_test).mean())
         variances.append(selector.uncertainty(task.X_test.where(np.tile(subset, (len(X), 1)))).variance.mean())
-    assert found["risk_gap[error]/delta[subset=5]"] == pytest.approx(gaps[5])
-    assert found["risk_gap/variance[subset=5]"] == pytest.approx(variances[5])
-    assert found["risk_gap[error]/mean_delta"] == pytest.approx(np.mean(gaps))
-    assert found["risk_gap[error]/pearson_variance"] == pytest.approx(np.corrcoef(gaps, variances)[0, 1])
+    assert value_of(found, "delta", loss="error", subset=5, subset_size=9) == pytest.approx(gaps[5])
+    assert value_of(found, "variance", subset=5) == pytest.approx(variances[5])
+    assert value_of(found, "mean_delta", loss="error") == pytest.approx(np.mean(gaps))
+    correlation = value_of(found, "pearson", loss="error", measure="variance")
+    assert correlation == pytest.approx(np.corrcoef(gaps, variances)[0, 1])
 
 
 def test_gaps_are_compared_by_hand():
@@ -373,28 +393,27 @@ def test_reparam_compares_both_predictors_around_one_model(task):
     selector = DynamicFeatureSelector(
         model, adaptation=adaptation, epistemic=None, policy="random", random_state=0, progress=False
     ).fit(task.X_train, task.y_train)
-    found = {row.metric: row.value for row in subset_studies.reparam(task, selector)}
+    found = list(subset_studies.reparametrization(task, selector))
     subset = subset_studies.draw_subsets(13, 4, 4, task.seed)[1]
     imputed = ImputedPredictor(model).fit(task.X_train, task.y_train)
     for name, predictor in (("imputed", imputed), ("adapted", selector.predictor_)):
         error = (predictor.predict(task.X_test.to_numpy(), subset) != task.y_test).mean()
-        assert found[f"reparam/error_{name}[subset=1]"] == pytest.approx(error)
-    errors = {name: [found[f"reparam/error_{name}[subset={k}]"] for k in range(8)] for name in ("imputed", "local")}
+        assert value_of(found, f"error_{name}", subset=1) == pytest.approx(error)
+    errors = {name: [row.value for row in measured(found, f"error_{name}")] for name in ("imputed", "local")}
+    assert len(errors["local"]) == 8
     expected = np.mean(errors["imputed"]) - np.mean(errors["local"])
-    assert found["reparam/mean_delta_imputed"] == pytest.approx(expected)
+    assert value_of(found, "mean_delta_imputed") == pytest.approx(expected)
 
 
 def test_lambda_changes_what_is_bought(task):
     selector = tree_selector(task)
-    rows = list(policy_studies.lambda_sweep(task, selector))
-    assert {row.metric for row in rows if "accuracy" in row.metric} == {
-        f"lambda[{weight:g}]/accuracy" for weight in policy_studies.RISK_WEIGHTS
-    }
+    rows = list(policy_studies.risk_weights(task, selector))
+    assert {row.risk_weight for row in rows} == set(policy_studies.RISK_WEIGHTS)
     for weight, first in ((-1.0, 12), (1.0, 0)):
         assert (selector.set_params(risk_weight=weight).acquire(task.X_test, 1).order == first).all()
         expected = selector.evaluate(task.X_test, task.y_test, [2.6])["accuracy"][0]
-        assert values_of(rows, f"lambda[{weight:g}]/accuracy")[2.6] == pytest.approx(expected)
-    assert values_of(rows, "lambda[1]/accuracy") != values_of(rows, "lambda[-1]/accuracy")
+        assert values_of(rows, "accuracy", risk_weight=weight)[2.6] == pytest.approx(expected)
+    assert values_of(rows, "accuracy", risk_weight=1) != values_of(rows, "accuracy", risk_weight=-1)
 
 
 def test_a_share_of_each_row_is_gone_and_stays_gone(mixed_task, mixed_selector):
@@ -412,13 +431,13 @@ def test_a_share_of_each_row_is_gone_and_stays_gone(mixed_task, mixed_selector):
 
 def test_unavailable_buys_what_is_left(task, selector):
     rows = list(policy_studies.unavailable(task, selector))
-    all_there = values_of(rows, "unavailable[share=0]/accuracy")
+    all_there = values_of(rows, "accuracy", unavailable_share=0)
     expected = selector.evaluate(task.X_test, task.y_test, list(all_there))["accuracy"].tolist()
     assert list(all_there.values()) == pytest.approx(expected)
     gone = policy_studies.without(task, selector, 0.5).isna().to_numpy()
     run = selector.acquire(task.X_test, 10, available=~gone)
     accuracy = (run.predict() == task.y_test).mean()
-    assert values_of(rows, "unavailable[share=0.5]/accuracy")[10] == pytest.approx(accuracy)
+    assert values_of(rows, "accuracy", unavailable_share=0.5)[10] == pytest.approx(accuracy)
 
 
 def test_what_is_gone_is_not_what_a_random_order_buys_last(task, selector):
@@ -428,7 +447,7 @@ def test_what_is_gone_is_not_what_a_random_order_buys_last(task, selector):
     assert abs(np.corrcoef(gone.ravel(), order.ravel())[0, 1]) < 0.15
 
 
-def test_l1_sweep_trains_a_network_for_each_weight(task, selector, monkeypatch):
+def test_l1_weights_trains_a_network_for_each_weight(task, selector, monkeypatch):
     trained = []
 
     def small(l1, random_state):
@@ -436,21 +455,21 @@ def test_l1_sweep_trains_a_network_for_each_weight(task, selector, monkeypatch):
         return ValueEstimator(l1=l1, random_state=random_state, n_states=40, epochs=2)
 
     monkeypatch.setattr(policy_studies, "ValueEstimator", small)
-    rows = list(policy_studies.l1_sweep(task, selector))
+    rows = list(policy_studies.l1_weights(task, selector))
     assert trained == [0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 2.0]
     small_one = selector.with_policy(Greedy(ValueEstimator(l1=0.1, random_state=task.seed, n_states=40, epochs=2)))
     expected = small_one.evaluate(task.X_test, task.y_test)["accuracy"].tolist()
-    assert list(values_of(rows, "l1[0.1]/accuracy").values()) == pytest.approx(expected)
+    assert list(values_of(rows, "accuracy", l1=0.1).values()) == pytest.approx(expected)
 
 
-def test_a_study_refuses_a_method_that_it_is_not_for(task, rival, selector):
+def test_a_study_refuses_a_method_that_it_is_not_for(task, baseline, selector):
     for study in (uncertainty_studies.scatter, subset_studies.risk_gap):
         with pytest.raises(InvalidInput, match="members"):
-            list(study(task, rival))
-    for study in (policy_studies.lambda_sweep, policy_studies.l1_sweep):
+            list(study(task, baseline))
+    for study in (policy_studies.risk_weights, policy_studies.l1_weights):
         with pytest.raises(InvalidInput, match="greedy"):
-            list(study(task, rival))
+            list(study(task, baseline))
         with pytest.raises(InvalidInput, match="greedy"):
             list(study(task, selector.with_policy(Random(0))))
     with pytest.raises(InvalidInput, match="reparametrized"):
-        list(subset_studies.reparam(task, selector))
+        list(subset_studies.reparametrization(task, selector))

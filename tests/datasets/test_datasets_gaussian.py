@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,19 +132,21 @@ def test_same_seed_same_table():
     assert isinstance(one, SyntheticDataset)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
+def test_wrong_parameters_are_refused():
+    cases: list[Any] = [
         ({"n_samples": 0}, "n_samples must be a whole number >= 1; got 0"),
         ({"n_classes": 1}, "n_classes must be a whole number >= 2"),
         ({"n_informative": 9}, "n_informative must be a whole number from 1 to 8; got 9"),
-        ({"correlation": 1.0}, r"correlation must be in \[0, 1\)"),
+        ({"correlation": 1.0}, "correlation must be a finite number >= 0 and < 1; got 1.0"),
+        ({"correlation": "high"}, "correlation must be a finite number"),
+        ({"separation": None}, "separation must be a finite number >= 0; got None"),
+        ({"shared_covariance": "yes"}, "shared_covariance must be True or False; got 'yes'"),
+        ({"random_state": -1}, "random_state must be a seed"),
         ({"separation": -1.0}, "separation must be a finite number >= 0"),
-    ],
-)
-def test_wrong_parameters_are_refused(parameters, said):
-    with pytest.raises(InvalidInput, match=said):
-        make_gaussian(**parameters)
+    ]
+    for parameters, said in cases:
+        with pytest.raises(InvalidInput, match=said):
+            make_gaussian(**parameters)
 
 
 def test_wrong_input_of_exact_proba_is_refused(data):

@@ -116,15 +116,15 @@ def test_no_policy_that_buys_a_feature_first_beats_the_switch_first(n_settings, 
     """Budget 2, by integration: after one reading, the best of all second purchases, adapted to that reading."""
     data = make_switch(1, n_settings=n_settings, noise=noise)
     rng = np.random.default_rng(0)
-    n = 2000
+    n = 1000
     reading = rng.choice([-1.0, 1.0], size=n) + noise * rng.standard_normal(n)
 
     def leaning(total: np.ndarray) -> np.ndarray:
         return 2 * expit(2 * total / noise**2) - 1
 
-    same_block = expit(2 * reading / noise**2)[:, None] > rng.random((n, 400))
-    again = np.where(same_block, 1.0, -1.0) + noise * rng.standard_normal((n, 400))
-    other = rng.choice([-1.0, 1.0], size=(n, 400)) + noise * rng.standard_normal((n, 400))
+    same_block = expit(2 * reading / noise**2)[:, None] > rng.random((n, 200))
+    again = np.where(same_block, 1.0, -1.0) + noise * rng.standard_normal((n, 200))
+    other = rng.choice([-1.0, 1.0], size=(n, 200)) + noise * rng.standard_normal((n, 200))
     second = np.stack(
         [
             np.abs(leaning(reading[:, None] + again)).mean(axis=1),
@@ -148,7 +148,7 @@ def test_the_right_question_next_beats_every_fixed_set(data, test_rows):
 
 def test_a_forest_learns_it(data, test_rows):
     X, y = (part[:5000] for part in test_rows)
-    forest = RandomForestClassifier(100, random_state=0).fit(data.X, data.y)
+    forest = RandomForestClassifier(60, random_state=0).fit(data.X, data.y)
     assert data.best_accuracy() - 0.06 < forest.score(X, y) < data.best_accuracy() + 0.01
 
 
@@ -174,6 +174,9 @@ def test_same_seed_same_table(data):
         ({"block_size": 0}, "block_size must be a whole number >= 1"),
         ({"n_noise": -1}, "n_noise must be a whole number >= 0"),
         ({"noise": 0.0}, "noise must be a finite number > 0"),
+        ({"noise": "loud"}, "noise must be a finite number > 0; got 'loud'"),
+        ({"categorical_switch": "no"}, "categorical_switch must be True or False; got 'no'"),
+        ({"random_state": "seed"}, "random_state must be a seed"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, said):

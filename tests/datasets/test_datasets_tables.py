@@ -81,7 +81,7 @@ def test_digest_is_that_of_the_canonical_form():
 
 
 def test_wrong_number_of_columns_is_said():
-    with pytest.raises(ValueError, match="should be 3 columns, and there are 2"):
+    with pytest.raises(ValueError, match="it must have 3 columns and has 2"):
         read(b"1,2\n3,4\n")
 
 

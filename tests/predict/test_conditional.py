@@ -1,5 +1,7 @@
 """Completions from training rows that resemble what is observed."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
-from askwise.predict.neighbors import UNRELATED, Neighbors, cell_distances
+from askwise.predict.neighbors import UNRELATED, Neighbors
+from askwise.rows import EncodedRows
 
 
 def reads_last_column(X):
@@ -31,8 +34,9 @@ def fitted(X, y, model=reads_last_column, **options):
     return ConditionalPredictor(wrap(model, [0, 1]), **options).fit(X, y)
 
 
-def encoded(predictor, X):
-    return predictor.schema_.encode(X)
+@pytest.fixture(scope="module")
+def around_twins():
+    return fitted(*twins())
 
 
 def test_hidden_columns_are_completed_from_rows_that_resemble_what_is_observed():
@@ -57,19 +61,23 @@ def test_mean_imputation_gets_the_same_table_wrong():
 
 def test_neighbors_are_the_nearest_rows_in_the_observed_columns():
     pool = np.array([[0.0, 100.0], [1.0, 0.0], [2.0, 100.0], [3.0, 0.0], [4.0, 100.0]])
-    neighbors = Neighbors(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
-    index, _ = neighbors.find(np.array([[0.1, np.nan], [3.9, np.nan], [np.nan, 0.0]]), ~np.isnan([[0, np.nan]] * 3))
-    assert index[:2].tolist() == [[0, 1], [3, 4]]
-    index, _ = neighbors.find(np.array([[np.nan, 0.0]]), np.array([[False, True]]))
-    assert index.tolist() == [[1, 3]]
+    neighbors = Neighbors(EncodedRows(pool), np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
+    asked = EncodedRows(np.array([[0.1, np.nan], [3.9, np.nan], [np.nan, 0.0]]))
+    index, _ = neighbors.nearest(neighbors.squared_distances(asked))
+    assert index.tolist() == [[0, 1], [3, 4], [1, 3]]
+    # A row that is left out makes room for the next one.
+    index, weights = neighbors.nearest(neighbors.squared_distances(asked), leave_out=np.array([0, -1, 1]))
+    assert index.tolist() == [[1, 2], [3, 4], [0, 3]]
+    assert_allclose(weights.sum(axis=1), 1)
 
 
 def test_weights_sum_to_one_and_nearer_rows_weigh_more():
     X, y = twins()
     predictor = fitted(X, y)
     mask = np.random.default_rng(0).random(X.shape) < 0.5
-    values = np.where(mask, X, np.nan)
-    index, weights = predictor.neighbors_.find(values, mask)
+    rows = EncodedRows(X).masked(mask)
+    values = rows.values
+    index, weights = predictor.neighbors_.nearest(predictor.neighbors_.squared_distances(rows))
     assert index.shape == weights.shape == (300, 30)
     assert_allclose(weights.sum(axis=1), 1)
     assert (weights >= 0).all()
@@ -81,9 +89,8 @@ def test_weights_sum_to_one_and_nearer_rows_weigh_more():
         assert (np.diff(by_distance) <= 1e-12).all()
 
 
-def test_with_nothing_observed_all_weights_are_equal():
-    X, y = twins()
-    _, weights = fitted(X, y).neighbors_.find(np.full((1, 3), np.nan), np.zeros((1, 3), bool))
+def test_with_nothing_observed_all_weights_are_equal(around_twins):
+    weights = around_twins.believe(EncodedRows(np.full((1, 3), np.nan))).completions.weights
     assert_allclose(weights, 1 / 30)
 
 
@@ -106,20 +113,21 @@ def test_an_outlier_does_no_harm():
     assert np.abs(difference).max() < 0.1
 
 
-def test_the_mean_of_the_completions_is_the_answer():
-    X, y = twins()
-    predictor = fitted(X, y)
-    mask = np.array([[True, False, False]] * 10)
-    values = np.where(mask, X[:10], np.nan)
-    completions = predictor.completions(values, mask)
+def test_the_mean_of_the_completions_is_the_answer(around_twins):
+    X, _ = twins()
+    predictor = around_twins
+    rows = EncodedRows(X[:10]).masked([True, False, False])
+    belief = predictor.believe(rows)
+    completions = belief.completions
     by_hand = np.zeros((10, 2))
     for r in range(10):
         for k in range(30):
             row = predictor.pool_[completions.index[r, k]].copy()
             row[0] = X[r, 0]
             by_hand[r] += completions.weights[r, k] * reads_last_column(row[None])[0]
-    assert_allclose(completions.mean(), by_hand, atol=1e-12)
-    assert_allclose(predictor.predict_proba(values), by_hand, atol=1e-12)
+    assert_allclose(completions.mean()[:, 0], by_hand, atol=1e-12)
+    assert_allclose(belief.proba, by_hand, atol=1e-12)
+    assert_allclose(predictor.predict_proba(rows.values), by_hand, atol=1e-12)
 
 
 def test_observed_cells_are_kept_and_only_hidden_ones_come_from_the_pool():
@@ -161,15 +169,63 @@ def test_categories_are_compared_by_equality():
 
 
 def test_cells_of_one_column():
-    numbers = cell_distances(np.array([1.0, 3.0, np.nan, 1.0]), np.array([1.0, 1.0, 1.0, np.nan]), is_category=False)
-    assert numbers.tolist() == [0.0, 4.0, UNRELATED, UNRELATED]
-    codes = cell_distances(np.array([1.0, 3.0, np.nan]), np.array([1.0, 1.0, 1.0]), is_category=True)
-    assert codes.tolist() == [0.0, UNRELATED, UNRELATED]
+    pool = np.column_stack([[1.0, 2.0, np.nan, 3.0], [0.0, 1.0, 1.0, np.nan]])
+    neighbors = Neighbors(EncodedRows(pool), np.array([False, True]), 1, 1.0)
+    low, middle, high = neighbors.scores[[0, 1, 3], 0]
+    numbers = neighbors.squared_distances(EncodedRows(np.array([[1.0, np.nan]])))[0]
+    assert_allclose(numbers, [0.0, (middle - low) ** 2, UNRELATED, (high - low) ** 2], atol=1e-6)
+    codes = neighbors.squared_distances(EncodedRows(np.array([[np.nan, 1.0], [np.nan, 7.0]])))
+    assert codes.tolist() == [[UNRELATED, 0.0, 0.0, UNRELATED], [UNRELATED] * 4]
 
 
 def test_unrelated_is_the_mean_squared_distance_of_two_normal_scores():
-    scores = Neighbors(np.arange(2000.0)[:, None], np.zeros(1, bool), 1, 1.0).scores[:, 0]
+    scores = Neighbors(EncodedRows(np.arange(2000.0)[:, None]), np.zeros(1, bool), 1, 1.0).scores[:, 0]
     assert_allclose(2 * scores.var(), UNRELATED, rtol=0.02)
+
+
+def mixed_rows(n=60, n_columns=7, seed=0):
+    """Numbers and codes with holes, some columns constant or heavily tied."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, n_columns)) * 10.0 ** rng.integers(-6, 6, n_columns)
+    values[:, 1], values[:, 3] = rng.integers(0, 3, n), 5.0
+    values[:, 4] = rng.integers(0, 2, n)
+    values[rng.random(values.shape) < 0.1] = np.nan
+    return EncodedRows(values), np.arange(n_columns) == 1
+
+
+def test_distances_are_exact_in_any_order():
+    """Grown column by column, in any order and from any subset on, they are those computed at once, bit for bit."""
+    rows, is_category = mixed_rows()
+    neighbors = Neighbors(rows.take(slice(0, 40)), is_category, 5, 0.8)
+    asked = rows.take(slice(30, 60))
+    at_once = neighbors.squared_distances(asked)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        order = rng.random(asked.values.shape).argsort(axis=1).argsort(axis=1)  # each row in its own order
+        grown, covered = None, None
+        for step in [*rng.permutation(np.arange(1, 8))[:3].tolist(), 7]:
+            shown = asked.masked(order < step if covered is None else (order < step) | covered)
+            grown, covered = neighbors.squared_distances(shown, grown, covered), shown.observed
+        assert_array_equal(grown, at_once)
+
+
+def test_a_session_equals_its_row_in_a_batch_whatever_the_way_there(around_twins):
+    X, _ = twins()
+    rng = np.random.default_rng(2)
+    mask = rng.random((20, 3)) < 0.6
+    rows = EncodedRows(X[:20]).masked(mask)
+    together = around_twins.believe(rows)
+    for r in range(20):
+        shown = np.zeros(3, bool)
+        alone = around_twins.believe(rows.take([r]).masked(shown))
+        for j in rng.permutation(3):
+            shown[j] = True
+            alone = around_twins.believe(rows.take([r]).masked(shown), previous=alone)
+        assert_array_equal(alone.distances[0], together.distances[r])
+        assert_array_equal(alone.completions.index[0], together.completions.index[r])
+        assert_array_equal(alone.completions.weights[0], together.completions.weights[r])
+        assert_array_equal(alone.completions.answers[0], together.completions.answers[r])
+        assert_allclose(alone.proba[0], together.proba[r], rtol=0, atol=1e-12)
 
 
 def test_missing_training_cells_are_filled_where_the_model_refuses_them():
@@ -188,9 +244,9 @@ def test_missing_training_cells_are_filled_where_the_model_refuses_them():
 
 def test_a_missing_cell_is_filled_from_the_most_similar_row_that_has_it():
     pool = np.column_stack([np.arange(6.0), [50.0, 51.0, np.nan, 53.0, np.nan, 55.0]])
-    neighbors = Neighbors(pool, np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
+    neighbors = Neighbors(EncodedRows(pool), np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
     # In the middle the ranks stand closer together: row 3 is the nearest to both.
-    assert neighbors.filled(pool)[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
+    assert neighbors.filled(EncodedRows(pool))[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
     assert np.isnan(pool[2, 1])
 
 
@@ -214,6 +270,18 @@ def test_max_rows_keeps_a_random_sample():
     assert fitted(X, y, max_rows=5000).pool_.shape == X.shape
 
 
+def test_a_column_that_the_sample_lacks_is_completed_all_the_same():
+    X, y = twins()
+    model = LogisticRegression().fit(X, y)
+    X[2:, 1] = np.nan
+    for seed in range(5):
+        predictor = ConditionalPredictor(model, max_rows=5, random_state=seed).fit(X, y)
+        assert not np.isnan(predictor.pool_).any()
+        assert len(predictor.pool_) <= 6
+        proba = predictor.predict_proba(X[5:9], np.array([True, False, False]))
+        assert_allclose(proba.sum(axis=1), 1)
+
+
 def test_a_pool_smaller_than_the_number_of_neighbors():
     X, y = twins()
     predictor = fitted(X, y, max_rows=7, n_neighbors=100)
@@ -235,17 +303,42 @@ def test_more_cases_than_fit_at_once(monkeypatch):
     mask = np.random.default_rng(0).random(X.shape) < 0.5
     expected = predictor.predict_proba(X, mask)
     monkeypatch.setattr("askwise.predict.conditional.CELLS_AT_ONCE", 700)
-    monkeypatch.setattr("askwise.predict.neighbors.CELLS_AT_ONCE", 700)
+    monkeypatch.setattr("askwise.predict.conditional.CELLS_KEPT", 7000)
+    assert predictor.rows_at_once < 30
     assert_allclose(predictor.predict_proba(X, mask), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{"n_neighbors": 0}, {"max_rows": 0}, {"bandwidth": 0}, {"bandwidth": -1.0}, {"bandwidth": np.nan}]
-)
-def test_options_that_are_refused(options):
+def test_options_that_are_refused():
     X, y = twins()
-    with pytest.raises(InvalidInput, match="n_neighbors and max_rows must be at least 1 and bandwidth above 0"):
-        fitted(X, y, **options)
+    refused: list[dict[str, Any]] = [
+        {"n_neighbors": 0},
+        {"n_neighbors": "a"},
+        {"n_neighbors": 2.5},
+        {"max_rows": 0},
+        {"max_rows": None},
+        {"bandwidth": 0},
+        {"bandwidth": -1.0},
+        {"bandwidth": np.nan},
+        {"bandwidth": "wide"},
+    ]
+    for options in refused:
+        (name,) = options
+        with pytest.raises(InvalidInput, match=f"ConditionalPredictor: {name} must be a .*number.*; got "):
+            fitted(X, y, **options)
+
+
+def test_a_training_row_that_is_left_out_has_no_say_in_its_own_answer():
+    """The answer of the row as if it were new: that of a pool without it."""
+    X, y = twins(60)
+    rows = EncodedRows(X).masked([True, True, False])
+    predictor = fitted(X, y)
+    found = predictor.proba(rows, leave_out=np.arange(60))
+    for r in range(5):
+        rest = np.delete(np.arange(60), r)
+        index = predictor.believe(rows.take([r]), leave_out=np.array([r])).completions.index[0]
+        assert predictor.pool_position_[r] not in index[index >= 0]
+        assert abs(found[r, 1] - fitted(X[rest], y[rest]).proba(rows.take([r]))[0, 1]) < 0.1
+    assert not np.allclose(found, predictor.proba(rows))
 
 
 def test_values_beyond_those_of_training():

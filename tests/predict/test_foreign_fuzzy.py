@@ -105,8 +105,8 @@ def test_modifiers_of_a_rule_are_powers_of_its_memberships():
 
 def test_no_feature_that_could_change_the_answer_is_dropped(case):
     _, predictor, X, _ = case
-    rows = np.asarray(X, dtype=float)[::10]
-    cells = np.quantile(np.asarray(X, dtype=float), [0, 0.5, 1], axis=0)
+    rows = np.asarray(X, dtype=float)[::30]
+    cells = np.quantile(np.asarray(X, dtype=float), [0, 1], axis=0)
     n_dropped = 0
     for mask in every_mask(4):
         dropped = ~mask & ~predictor.candidates(rows, mask)
@@ -144,16 +144,16 @@ def test_rules_are_said_in_the_words_of_the_library(case):
     assert all(any(word.startswith(f"{name} is ") for name in names) for word in words)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("framed", [True, False])
-def test_behind_a_scaler_variables_are_known_by_position(name, framed):
-    X, y = iris(framed)
-    model = trained(make_pipeline(StandardScaler(), MODELS[name]()), X, y)
-    predictor = RulePredictor(model).fit(X, y)
-    assert_array_equal(predictor.predict_proba(X), model.predict_proba(X))
-    asked = predictor.candidates(X, np.zeros(4, bool)).any(axis=0)
-    used = {column for rule in predictor.rule_sets_[0].rules for column in rule.conditions}
-    assert set(np.flatnonzero(asked)) == used
+def test_behind_a_scaler_variables_are_known_by_position():
+    for name in MODELS:
+        for framed in [True, False]:
+            X, y = iris(framed)
+            model = trained(make_pipeline(StandardScaler(), MODELS[name]()), X, y)
+            predictor = RulePredictor(model).fit(X, y)
+            assert_array_equal(predictor.predict_proba(X), model.predict_proba(X))
+            asked = predictor.candidates(X, np.zeros(4, bool)).any(axis=0)
+            used = {column for rule in predictor.rule_sets_[0].rules for column in rule.conditions}
+            assert set(np.flatnonzero(asked)) == used
 
 
 def test_behind_a_projection_everything_is_needed():
@@ -164,40 +164,42 @@ def test_behind_a_projection_everything_is_needed():
     assert predictor.candidates(X, np.zeros(4, bool)).all()
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_selector_from_end_to_end(name):
-    X, y = iris()
-    labels = np.array(["setosa", "versicolor", "virginica"])[y]
-    model = trained(MODELS[name](), X, labels)
-    selector = DynamicFeatureSelector(model, adaptation="rules", epistemic="distance", random_state=0).fit(X, labels)
-    run = selector.acquire(X[::3], budget=2)
-    assert (run.predict() == labels[::3]).mean() > 0.7
-    session = selector.start(budget=2)
-    while (suggestion := session.suggest()) is not None:
-        session.answer(suggestion.feature, float(X[suggestion.feature].iloc[60]))
-    report = session.report()
-    assert report["spent"] <= 2
-    assert report["rules"]["n_firing"] >= 0
-    assert selector.explain(X[:1])[0].n_possible == 0
+def test_a_selector_from_end_to_end():
+    for name in MODELS:
+        X, y = iris()
+        labels = np.array(["setosa", "versicolor", "virginica"])[y]
+        model = trained(MODELS[name](), X, labels)
+        selector = DynamicFeatureSelector(model, adaptation="rules", epistemic="distance", random_state=0).fit(
+            X, labels
+        )
+        run = selector.acquire(X[::3], budget=2)
+        assert (run.predict() == labels[::3]).mean() > 0.7
+        session = selector.start(budget=2)
+        while (suggestion := session.suggest()) is not None:
+            session.answer(suggestion.feature, float(X[suggestion.feature].iloc[60]))
+        report = session.report()
+        assert report["spent"] <= 2
+        assert report["rules"]["n_firing"] >= 0
+        assert selector.explain(X[:1])[0].n_possible == 0
 
 
-@pytest.mark.parametrize("name", NO_PROBABILITIES)
-def test_classifiers_without_probabilities_are_refused_by_name(name):
-    X, y = iris(False)
-    model = trained(NO_PROBABILITIES[name](), X, y)
-    with pytest.raises(InvalidInput, match=f"{name} gives no probabilities"):
-        RulePredictor(model).fit(X, y)
+def test_classifiers_without_probabilities_are_refused_by_name():
+    for name in NO_PROBABILITIES:
+        X, y = iris(False)
+        model = trained(NO_PROBABILITIES[name](), X, y)
+        with pytest.raises(InvalidInput, match=f"{name} gives no probabilities"):
+            RulePredictor(model).fit(X, y)
 
 
 def test_soft_trees_without_words_are_refused_with_a_way_out():
     X, y = iris(False)
     model = trained(ex_fuzzy.DeepFERL(), X, y)
-    with pytest.raises(InvalidInput, match=r'got DeepFERL\. Any model goes with adaptation="conditional"'):
+    with pytest.raises(InvalidInput, match=r'got DeepFERL\. Any model works with adaptation="conditional"'):
         RulePredictor(model).fit(X, y)
 
 
 def test_rules_on_columns_that_are_not_there_are_refused():
     X, y = iris()
     model = trained(MODELS["BaseFuzzyRulesClassifier"](), X.to_numpy(), y)
-    with pytest.raises(InvalidInput, match="The fuzzy rules speak of '0'; the columns of X are 'sepal length'"):
+    with pytest.raises(InvalidInput, match="The fuzzy rules refer to '0'; the columns of X are 'sepal length'"):
         RulePredictor(model).fit(X, y)

@@ -1,5 +1,9 @@
 """One model per subset: the reference."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from askwise.errors import InvalidInput
 from askwise.predict import LocalPredictor, wrap
@@ -103,11 +108,12 @@ def test_the_bound_does_not_change_the_answers():
     assert_array_equal(LocalPredictor(LogisticRegression(), max_models=1).fit(X, y).predict_proba(X, mask), free)
 
 
-@pytest.mark.parametrize("max_models", [0, -1])
-def test_a_cache_of_nothing_is_refused(max_models):
+def test_a_cache_of_nothing_is_refused():
     X, y = data()
-    with pytest.raises(InvalidInput, match="max_models"):
-        LocalPredictor(LogisticRegression(), max_models=max_models).fit(X, y)
+    sizes: list[Any] = [0, -1, "many", None]
+    for max_models in sizes:
+        with pytest.raises(InvalidInput, match="LocalPredictor: max_models must be a whole number of at least 1"):
+            LocalPredictor(LogisticRegression(), max_models=max_models).fit(X, y)
 
 
 def test_rows_that_lack_a_cell_of_the_subset_are_left_out_where_the_model_refuses_them():
@@ -150,19 +156,30 @@ def test_a_frozen_model_is_cloned_unfrozen():
     assert_allclose(predictor.predict_proba(X, masks("a")[0]), alone.predict_proba(X[:, [0]]), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        wrap(lambda X: np.full((len(X), 2), 0.5), ["no", "yes"]),
-        FrozenEstimator(wrap(lambda X: np.full((len(X), 2), 0.5), ["no", "yes"])),
-        torch.nn.Linear(3, 2),
-    ],
-    ids=["callable", "frozen callable", "module"],
-)
-def test_what_cannot_be_trained_again_is_refused(model):
+def test_what_cannot_be_trained_again_is_refused():
     X, y = data()
-    with pytest.raises(InvalidInput, match=r"callable or a torch module does not allow.*ConditionalPredictor"):
-        LocalPredictor(model).fit(X, y)
+    black_box = wrap(lambda X: np.full((len(X), 2), 0.5), ["no", "yes"])
+    for model in (black_box, FrozenEstimator(black_box), torch.nn.Linear(3, 2)):
+        with pytest.raises(InvalidInput, match=r"callable or a torch module does not allow.*ConditionalPredictor"):
+            LocalPredictor(model).fit(X, y)
+
+
+class ReadsTypes(LogisticRegression):
+    """A model that looks at the type of a column, as one that reads text would."""
+
+    def predict_proba(self, X):
+        sure = np.array([0.9 if "." in str(cell) else 0.5 for cell in X["a"]])
+        return np.column_stack([1 - sure, sure])
+
+
+def test_a_row_does_not_depend_on_the_types_of_its_batch():
+    X = pd.DataFrame({"a": np.arange(40), "b": np.arange(40) % 3})
+    predictor = LocalPredictor(ReadsTypes()).fit(X, np.arange(40) % 2)
+    later = pd.DataFrame({"a": [1.0, 2.5, 3.0], "b": [1, 1, 1]})
+    together = predictor.predict_proba(later)
+    assert together[:, 1].tolist() == [0.5, 0.9, 0.5]
+    for r in range(3):
+        assert_array_equal(predictor.predict_proba(later.iloc[[r]])[0], together[r])
 
 
 def test_a_model_that_needs_all_its_columns_is_refused_by_name():
@@ -174,10 +191,31 @@ def test_a_model_that_needs_all_its_columns_is_refused_by_name():
         predictor.predict_proba(table, masks("ab")[0])
 
 
+def test_threads_share_a_small_cache(monkeypatch):
+    X, y = data()
+    subsets = masks("a", "b", "c", "ab", "ac", "bc")
+    predictor = LocalPredictor(DecisionTreeClassifier(max_depth=2), max_models=2).fit(X, y)
+    # Quick training, so that the threads meet in the cache.
+    monkeypatch.setattr(predictor, "_trained", lambda columns: columns.tolist())
+
+    def ask(start):
+        for k in range(start, start + 3000):
+            assert predictor._local_model(subsets[k % 6]) == np.flatnonzero(subsets[k % 6]).tolist()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ask, range(4)))  # raises what a thread raised
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(predictor._models) == 2
+
+
 def test_frames_stay_frames():
     X, y = data()
     table = pd.DataFrame(X, columns=["a", "b", "c"])
     predictor = LocalPredictor(LogisticRegression()).fit(table, y)
     predictor.predict_proba(table, masks("ac")[0])
-    (model,) = predictor._models.values()
+    model = predictor._local_model(masks("ac")[0])
     assert model.feature_names_in_.tolist() == ["a", "c"]

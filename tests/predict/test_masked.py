@@ -1,7 +1,10 @@
 """The network trained under masks: it answers on every subset by itself, the wrapped model only on complete rows."""
 
+import copy
 import functools
+import pickle
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,14 +12,16 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from askwise.acquire import PolicyMasks, Static
+from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.predict import MaskTrainedPredictor
+from askwise.predict import ImputedPredictor, MaskTrainedPredictor, wrap
 from askwise.prices import Prices
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 RELEVANCE = np.array([4.0, 3.0, 2.0, 1.0])
@@ -30,9 +35,10 @@ def planted(n=300, seed=0):
 
 def one_order(X):
     """Masks along one order of purchase."""
-    schema = Schema.read(X)
-    prices = Prices(None).resolve(schema.features)
-    return PolicyMasks(Static(RELEVANCE, prices), schema, prices)
+    predictor = ImputedPredictor(wrap(lambda X: np.tile([0.5, 0.5], (len(X), 1)), [0, 1])).fit(X, np.arange(len(X)) % 2)
+    no_context: Any = None  # a ranking that is given needs none
+    prices = Prices(None).resolve(predictor.schema_.features)
+    return PolicyMasks(Static(RELEVANCE).fit(no_context), predictor.schema_, prices, BeliefModel(predictor))
 
 
 MAKERS = {
@@ -146,7 +152,7 @@ def test_trained_on_the_subsets_of_a_policy_it_is_best_there():
 def test_the_reparametrized_network_starts_from_the_plain_one_and_reports():
     X, _ = planted()
     plain, changed = fitted("random masks"), fitted("reparametrized")
-    for weight, other in zip(plain.layers_.weights, changed.layers_.weights, strict=True):
+    for weight, other in zip(plain.network_.layers.weights, changed.network_.layers.weights, strict=True):
         assert_array_equal(weight, other)
     report = changed.adaptation_report_
     assert report["size"].tolist() == [0, 1, 2, 3, 4]
@@ -163,9 +169,10 @@ def test_the_reparametrized_network_scales_and_shifts_its_own_last_layer():
     changed = network(reparametrized=True, epochs=3).fit(X, y)
     changed.kept_ = np.ones(5, dtype=bool)
     mask = np.random.default_rng(3).random(X.shape) < 0.5
-    hidden = changed.layers_.hidden(changed.coder_(X, mask))
+    layers = changed.network_.layers
+    hidden = layers.hidden(changed.coder_(EncodedRows(X).masked(mask)))
     change = changed.adapter_.psi(mask.astype(float))
-    logits = (hidden * (1 + change[:, :16])) @ changed.layers_.weights[-1] + changed.layers_.biases[-1] + change[:, 16:]
+    logits = (hidden * (1 + change[:, :16])) @ layers.weights[-1] + layers.biases[-1] + change[:, 16:]
     assert_allclose(changed.predict_proba(X, mask), softmax(logits, axis=1), rtol=0, atol=1e-12)
     assert np.abs(change).max() > 1e-4
 
@@ -191,10 +198,63 @@ def test_a_table_of_all_kinds():
     assert (found[[0, 2, 3, 5]] < 0.2).all()
 
 
-@pytest.mark.parametrize("masks", ["policy", None, 3, np.ones((3, 4), dtype=bool)])
-def test_masks_that_are_refused(masks):
-    with pytest.raises(InvalidInput, match=r'masks must be "random" or a function \(values, generator\) -> mask'):
-        network(masks=masks).fit(*planted(60))
+def test_parameters_that_are_refused():
+    masks: list[Any] = ["policy", None, 3, np.ones((3, 4), dtype=bool)]
+    for value in masks:
+        with pytest.raises(InvalidInput, match=r'masks must be "random" or a function \(values, generator\) -> mask'):
+            network(masks=value).fit(*planted(60))
+    for name, value in (("epochs", "a"), ("width", 0), ("learning_rate", -1), ("reparametrized", "yes")):
+        with pytest.raises(InvalidInput, match=f"MaskTrainedPredictor: {name} must be .*got {value!r}"):
+            network(**{name: value}).fit(*planted(60))
+
+
+class Deep(torch.nn.Module):
+    """A network of the user's own, with dropout and batch norm."""
+
+    def __init__(self, n_inputs, n_classes):
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(n_inputs, 24),
+            torch.nn.BatchNorm1d(24),
+            torch.nn.GELU(),
+            torch.nn.Dropout(0.1),
+            torch.nn.Linear(24, 24),
+            torch.nn.GELU(),
+            torch.nn.Linear(24, n_classes),
+        )
+
+    def forward(self, rows):
+        return self.layers(rows)
+
+
+def test_any_network_can_be_trained_under_masks():
+    X, y = planted()
+    later, truth = planted(600, seed=1)
+    mask = sample(600, 4, np.random.default_rng(2))
+    made = Deep(8, 3)
+    before = copy.deepcopy(made.state_dict())
+    for options in ({"network": Deep}, {"network": made}, {"network": Deep, "reparametrized": True}):
+        predictor = network(**options).fit(X, y)
+        proba = predictor.predict_proba(later, mask)
+        assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-9)
+        assert_allclose(predictor.predict_proba(later[:3], mask[:3]), proba[:3], rtol=0, atol=1e-5)
+        assert log_loss(truth, proba, labels=predictor.classes_) < 1.0  # of the class frequencies: 1.1
+        assert log_loss(truth, predictor.predict_proba(later), labels=predictor.classes_) < 0.6
+        again = pickle.loads(pickle.dumps(clone(predictor).fit(X, y)))
+        assert_allclose(again.predict_proba(later, mask), proba, rtol=0, atol=1e-6)
+    assert all(torch.equal(before[name], value) for name, value in made.state_dict().items())  # a copy was trained
+
+
+def test_networks_that_are_refused():
+    refused: list[tuple[Any, str]] = [
+        (3, "network must be a function .*got 3"),
+        (lambda n_inputs, n_classes: "net", r"network must return a torch.nn.Module; got str"),
+        (lambda n_inputs, n_classes: torch.nn.Linear(n_inputs, 2), r"network must return logits .*\(n, 3\)"),
+        (lambda n_inputs, n_classes: torch.nn.Linear(5, n_classes), r"network must take .*\(n, 8\)"),
+    ]
+    for given, message in refused:
+        with pytest.raises(InvalidInput, match=message):
+            network(network=given).fit(*planted(60))
 
 
 def test_masks_of_another_shape_are_refused():

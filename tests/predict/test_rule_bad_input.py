@@ -104,3 +104,16 @@ def test_a_pipeline_that_ends_in_a_pipeline_is_opened():
     model = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)))
     model.fit(X, y)
     assert_allclose(RulePredictor(model).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_cell_beyond_single_precision_is_refused_by_name():
+    X = pd.DataFrame({"age": [20.0, 30.0, 60.0, 70.0], "dose": [1.0, 5.0, 2.0, 6.0]})
+    pipeline = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
+    for model in (DecisionTreeClassifier(random_state=0), RandomForestClassifier(3, random_state=0), pipeline):
+        predictor = RulePredictor(model).fit(X, [0, 0, 1, 1])
+        for cell in (1e160, -1e160, 1e41):
+            row = pd.DataFrame({"age": [cell], "dose": [1.0]})
+            with pytest.raises(InvalidInput, match=r"age is .*, which a decision tree cannot compare"):
+                predictor.predict_proba(row)
+            assert_allclose(predictor.predict_proba(row, np.array([False, True])).sum(), 1)  # hidden: not looked at
+        assert_allclose(predictor.predict_proba(X * 1e36).sum(axis=1), 1)

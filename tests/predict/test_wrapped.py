@@ -1,8 +1,10 @@
 """Anything that gives probabilities can be wrapped, and comes out exactly as it went in."""
 
 import copy
+import itertools
 import pickle
 import warnings
+from typing import Any
 
 import joblib
 import lightgbm
@@ -13,8 +15,10 @@ import torch
 import xgboost
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.neural_network import MLPClassifier
@@ -23,7 +27,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
+from askwise.epistemic import FeatureDistance
 from askwise.predict import ImputedPredictor
+from askwise.predict.wrapped import fitted_classifier, warn_if_worse_than_prior
 
 
 def arrays(n=120, dtype=float):
@@ -64,22 +70,21 @@ SKLEARN_STYLE = {
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
-@pytest.mark.parametrize("frozen", [False, True], ids=["plain", "frozen"])
 @pytest.mark.parametrize("name", SKLEARN_STYLE)
-def test_fitted_models_are_used_as_they_are(name, frozen):
+def test_fitted_models_are_used_as_they_are(name):
     make, data = SKLEARN_STYLE[name]
     X, y = data()
     model = make().fit(X, y)
     own, as_bytes, as_hash = model.predict_proba(X), pickle.dumps(model), joblib.hash(model)
-    wrapped = FrozenEstimator(model) if frozen else model
-    selector = DynamicFeatureSelector(wrapped, random_state=0).fit(X, y)
-    assert selector.estimator_ is wrapped
-    assert_array_equal(selector.predict_proba(X), own)
-    selector.acquire(X[:5], budget=2)
-    assert_array_equal(selector.predictor_.predict_full(X), own)
-    assert pickle.dumps(model) == as_bytes
-    assert joblib.hash(model) == as_hash
-    assert_array_equal(model.predict_proba(X), own)
+    for wrapped in (model, FrozenEstimator(model)):
+        selector = DynamicFeatureSelector(wrapped, random_state=0).fit(X, y)
+        assert selector.estimator_ is wrapped
+        assert_array_equal(selector.predict_proba(X), own)
+        selector.acquire(X[:5], budget=2)
+        assert_array_equal(selector.predictor_.predict_full(X), own)
+        assert pickle.dumps(model) == as_bytes
+        assert joblib.hash(model) == as_hash
+        assert_array_equal(model.predict_proba(X), own)
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
@@ -109,24 +114,23 @@ def test_evaluating_a_wrapped_model_warns_of_nothing(name):
         selector.evaluate(X, y, budgets=[1, 4])
 
 
-@pytest.mark.parametrize("kind", [LogisticRegression, RandomForestClassifier, lightgbm.LGBMClassifier])
-@pytest.mark.parametrize("given", ["frame", "array"])
-@pytest.mark.parametrize("trained_on", ["frame", "array"])
-def test_no_warnings_of_feature_names(kind, trained_on, given):
+def test_no_warnings_of_feature_names():
     table, y = frames()
-    tables = {"frame": table, "array": table.to_numpy()}
-    quiet = {"verbose": -1, "n_jobs": 1} if kind is lightgbm.LGBMClassifier else {}
-    model = (kind(n_estimators=5, **quiet) if "n_estimators" in kind().get_params() else kind()).fit(
-        tables[trained_on], y
-    )
-    X = tables[given]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
-        proba = selector.predict_proba(X)
-        selector.acquire(X[:3], budget=2)
-        selector.start(budget=2).suggest()
-    assert_array_equal(proba, model.predict_proba(tables[trained_on]))
+    tables = [table, table.to_numpy()]
+    makers = [
+        LogisticRegression,
+        lambda: RandomForestClassifier(5),
+        lambda: lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
+    ]
+    for make, trained_on, X in itertools.product(makers, tables, tables):
+        model = make().fit(trained_on, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+            proba = selector.predict_proba(X)
+            selector.acquire(X[:3], budget=2)
+            selector.start(budget=2).suggest()
+        assert_array_equal(proba, model.predict_proba(trained_on))
 
 
 class Network(torch.nn.Module):
@@ -155,8 +159,7 @@ def softmax_of(module, X):
         return torch.softmax(quiet(rows), dim=1).numpy()
 
 
-@pytest.mark.parametrize("make_data", [arrays, frames])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("make_data", "dtype"), [(arrays, torch.float32), (frames, torch.float64)])
 def test_a_torch_module_gives_the_softmax_of_its_logits_and_stays_as_it_was(make_data, dtype):
     X, y = make_data()
     module = network(dtype=dtype)
@@ -176,13 +179,6 @@ def test_a_torch_module_gives_the_softmax_of_its_logits_and_stays_as_it_was(make
     assert all(parameter.grad is None for parameter in module.parameters())
     assert torch.equal(torch.random.get_rng_state(), torch_state)
     assert_array_equal(selector.classes_, [0, 1, 2])
-
-
-def test_the_mode_of_a_module_is_restored_when_it_fails():
-    module = network().train()
-    with pytest.raises(RuntimeError):
-        wrap(module, [0, 1, 2]).predict_proba(np.zeros((2, 7)))
-    assert all(part.training for part in module.modules())
 
 
 def test_a_module_wrapped_with_its_classes():
@@ -228,18 +224,74 @@ def test_a_callable_sees_text_as_text_and_whole_numbers_as_whole_numbers():
     assert all(kind == X.dtypes.to_dict() for kind in kinds)
 
 
-def test_an_object_that_is_no_scikit_learn_estimator():
-    class Foreign:
-        classes_ = np.array([0, 1])
+class Foreign:
+    """Not a scikit-learn estimator."""
 
-        def predict_proba(self, X):
-            return np.tile([0.5, 0.5], (len(X), 1))
+    classes_ = np.array([0, 1])
 
+    def predict_proba(self, X):
+        return np.tile([0.5, 0.5], (len(X), 1))
+
+
+class ForeignWithFit(Foreign):
+    def fit(self, X, y):
+        raise AssertionError("it is fitted already")
+
+
+def test_an_object_that_is_not_a_scikit_learn_estimator():
     X, y = arrays()
-    foreign = Foreign()
-    selector = DynamicFeatureSelector(foreign, random_state=0).fit(X, y > 0)
-    assert selector.estimator_ is foreign
-    assert_array_equal(selector.predict_proba(X), foreign.predict_proba(X))
+    for foreign in (Foreign(), ForeignWithFit()):
+        selector = DynamicFeatureSelector(foreign, random_state=0).fit(X, y > 0)
+        assert selector.estimator_ is foreign
+        assert_array_equal(selector.predict_proba(X), foreign.predict_proba(X))
+        assert isinstance(selector.epistemic_, FeatureDistance)
+
+
+def test_a_callable_that_gives_one_probability_per_row_gives_that_of_the_second_class():
+    X, y = arrays()
+    second = 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))
+    for shape in ((-1,), (-1, 1)):
+
+        def model(X, shape=shape):
+            return (1 / (1 + np.exp(-X[:, 0] - X[:, 1]))).reshape(shape)
+
+        selector = DynamicFeatureSelector(model, random_state=0).fit(X, np.where(y > 0, "yes", "no"))
+        assert_allclose(selector.predict_proba(X), np.column_stack([1 - second, second]), rtol=0, atol=1e-12)
+        with pytest.raises(InvalidInput, match=r"probabilities >= 0 that sum to one; got \[-1.0, 2.0\]"):
+            ImputedPredictor(lambda X, shape=shape: np.full(len(X), 2.0).reshape(shape)).fit(X, y > 0)
+
+
+def test_a_model_that_is_worse_than_the_commonest_class_is_warned_of():
+    labels, classes = np.array([0, 0, 0, 1]), np.array(["no", "yes"])
+    right = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.6, 0.4]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_worse_than_prior(right, labels, classes)  # no better, but no worse
+    swapped = right[:, ::-1]
+    message = r"right for 25.0% .*always saying 'no' is right for 75.0%.*order of classes, \['no', 'yes'\]"
+    with pytest.warns(UserWarning, match=message):
+        warn_if_worse_than_prior(swapped, labels, classes)
+
+
+def test_an_unfitted_estimator_without_a_seed_is_seeded():
+    X, y = arrays()
+    models = {
+        "forest": RandomForestClassifier(5),
+        "pipeline": make_pipeline(StandardScaler(), MLPClassifier([4], max_iter=3)),
+        "nested": CalibratedClassifierCV(RandomForestClassifier(3), cv=2),
+    }
+    before = joblib.hash(np.random.get_state())  # noqa: NPY002 - the very thing that must not be used
+    for model in models.values():
+        unfitted = joblib.hash(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            one, same, other = (fitted_classifier(model, X, y, random_state=seed) for seed in (0, 0, 1))
+        assert_array_equal(one.predict_proba(X), same.predict_proba(X))
+        assert np.abs(one.predict_proba(X) - other.predict_proba(X)).max() > 0
+        assert joblib.hash(model) == unfitted
+    assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
+    kept = fitted_classifier(RandomForestClassifier(5, random_state=3), X, y, random_state=0)
+    assert kept.random_state == 3
 
 
 def test_a_black_box_is_a_classifier():
@@ -250,16 +302,18 @@ def test_a_black_box_is_a_classifier():
         black_box.fit(np.zeros((2, 3)), [0, 1])
 
 
-@pytest.mark.parametrize("thing", [3, "model", None, [1]])
-def test_what_cannot_be_called_cannot_be_wrapped(thing):
-    with pytest.raises(InvalidInput, match=f"callable.*got {type(thing).__name__}"):
-        wrap(thing, classes=[0, 1])
-
-
-@pytest.mark.parametrize("classes", [[0], [], [0, 0], ["a", "b", "a"]])
-def test_wrap_needs_two_or_more_different_classes(classes):
-    with pytest.raises(InvalidInput, match="two or more different labels"):
-        wrap(lambda X: X, classes=classes)
+def test_what_cannot_be_wrapped():
+    things: list[Any] = [3, "model", None, [1]]
+    for thing in things:
+        with pytest.raises(InvalidInput, match=f"callable.*got {type(thing).__name__}"):
+            wrap(thing, classes=[0, 1])
+    for classes in ([0], [], [0, 0], ["a", "b", "a"]):
+        with pytest.raises(InvalidInput, match="two or more different labels"):
+            wrap(lambda X: X, classes=classes)
+    with pytest.raises(InvalidInput, match=r"outputs must be one of .*got 'odds'"):
+        wrap(lambda X: X, classes=[0, 1], outputs="odds")
+    with pytest.raises(InvalidInput, match="is for torch modules"):
+        wrap(lambda X: X, classes=[0, 1], outputs="logits")
 
 
 def answering(proba):
@@ -293,16 +347,16 @@ def test_answers_that_are_no_probabilities(model, message):
         predictor.fit(X, y).predict_proba(X)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_a_module_with_other_outputs_than_classes(n_classes):
+def test_a_module_with_other_outputs_than_classes():
     X, y = arrays()
-    with pytest.raises(InvalidInput, match=rf"classes \[0, 1, 2\].*got \(\d+, {n_classes}\)"):
-        ImputedPredictor(network(n_classes)).fit(X, y).predict_proba(X)
+    for n_classes in (2, 4):
+        with pytest.raises(InvalidInput, match=rf"classes \[0, 1, 2\].*got \(\d+, {n_classes}\)"):
+            ImputedPredictor(network(n_classes)).fit(X, y).predict_proba(X)
 
 
 def test_a_module_that_gives_no_row_per_case():
     X, _ = arrays()
-    with pytest.raises(InvalidInput, match=r"logits of shape \(rows, classes\); got \(480,\)"):
+    with pytest.raises(InvalidInput, match=r"logits of shape \(rows, classes\).*got \(480,\) for 120 rows"):
         wrap(torch.nn.Flatten(0), [0, 1, 2]).predict_proba(X)
 
 
@@ -313,7 +367,7 @@ def test_a_module_that_gives_no_row_per_case():
         (LogisticRegression, r"not the class LogisticRegression; write LogisticRegression\(\)"),
         (torch.nn.Linear, r"not the class Linear"),
         (Perceptron(), "Perceptron gives no probabilities.*CalibratedClassifierCV"),
-        (SVC(), "SVC gives no probabilities.*CalibratedClassifierCV"),
+        (SVC(), r"SVC gives no probabilities.*CalibratedClassifierCV\.$"),
         ("model", "must be a classifier.*got str"),
         (None, "must be a classifier.*got NoneType"),
     ],

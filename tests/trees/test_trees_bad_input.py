@@ -1,5 +1,7 @@
 """What our classifiers must refuse in words instead of taking it for something else."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,19 +15,21 @@ def patients():
     return X, np.array(["well", "ill", "ill", "ill", "well", "well"], dtype=object)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-@pytest.mark.parametrize(
-    "model",
-    [FuzzyTreeClassifier(), SubsetCartClassifier(), RuleListClassifier([({"age": (50, None)}, None)])],
-    ids=lambda model: type(model).__name__,
-)
-def test_a_row_without_a_label_is_named(model, missing):
-    X, y = patients()
-    y[3] = missing
-    with pytest.raises(InvalidInput, match=r"y contains NaN \(row 3\)"):
-        model.fit(X[["age"]], y)
-    with pytest.raises(InvalidInput, match=r"y contains NaN \(row 3\)"):
-        model.fit(X[["age"]], pd.Series(y, dtype="string"))
+def test_a_row_without_a_label_is_named():
+    cases: list[Any] = [None, np.nan, pd.NA]
+    for missing in cases:
+        models: list[Any] = [
+            FuzzyTreeClassifier(),
+            SubsetCartClassifier(),
+            RuleListClassifier([({"age": (50, None)}, None)]),
+        ]
+        for model in models:
+            X, y = patients()
+            y[3] = missing
+            with pytest.raises(InvalidInput, match=r"y contains NaN \(row 3\)"):
+                model.fit(X[["age"]], y)
+            with pytest.raises(InvalidInput, match=r"y contains NaN \(row 3\)"):
+                model.fit(X[["age"]], pd.Series(y, dtype="string"))
 
 
 def test_a_missing_number_is_no_class_of_a_rule_list():
@@ -34,16 +38,15 @@ def test_a_missing_number_is_no_class_of_a_rule_list():
         RuleListClassifier([({"age": (50, None)}, 1.0)]).fit(X, [0.0, np.nan, 1.0, 1.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("y", [np.linspace(0, 1, 6), np.tile(["a", "b"], (6, 1)), None, 3])
-def test_a_rule_list_refuses_what_are_no_class_labels(y):
-    X, _ = patients()
-    with pytest.raises(ValueError, match=r"label type|1d array"):
-        RuleListClassifier([]).fit(X, y)
+def test_a_rule_list_refuses_what_are_no_class_labels():
+    for y in [np.linspace(0, 1, 6), np.tile(["a", "b"], (6, 1)), None, 3]:
+        X, _ = patients()
+        with pytest.raises(ValueError, match=r"label type|1d array"):
+            RuleListClassifier([]).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
+def test_rules_that_mean_nothing_are_refused():
+    cases: list[Any] = [
         (None, "rules must be a list of pairs"),
         ({"age": 3}, "rules must be a list of pairs"),
         (iter([({"age": 3}, "ill")]), "rules must be a list of pairs"),
@@ -55,13 +58,12 @@ def test_a_rule_list_refuses_what_are_no_class_labels(y):
         ([({"age": 3}, ["ill"])], "outcome of rule 0 must be a class"),
         ([({"day": (0, None)}, "ill")], "rule 0 gives an interval for 'day', which does not hold numbers"),
         ([({"code": (0, None)}, "ill")], "rule 0 gives an interval for 'code', which does not hold numbers"),
-    ],
-)
-def test_rules_that_mean_nothing_are_refused(rules, message):
-    X, y = patients()
-    X = X.assign(day=pd.Timestamp("2020-01-01"), code=["1", "2", "3", "4", "5", "6"])
-    with pytest.raises(InvalidInput, match=message):
-        RuleListClassifier(rules).fit(X, y)
+    ]
+    for rules, message in cases:
+        X, y = patients()
+        X = X.assign(day=pd.Timestamp("2020-01-01"), code=["1", "2", "3", "4", "5", "6"])
+        with pytest.raises(InvalidInput, match=message):
+            RuleListClassifier(rules).fit(X, y)
 
 
 def test_the_bounds_of_an_interval_may_be_numpy_numbers():
@@ -70,12 +72,12 @@ def test_the_bounds_of_an_interval_may_be_numpy_numbers():
     assert np.flatnonzero(model.predict(X) == "ill").tolist() == [1, 4, 5]
 
 
-@pytest.mark.parametrize("kind", ["category", "object", "Float64", "bool"])
-def test_an_interval_takes_numbers_of_every_kind(kind):
-    X, y = patients()
-    X["age"] = (X["age"] > 50).astype(int).astype(kind)
-    model = RuleListClassifier([({"age": (0.5, None)}, "ill")], default="well").fit(X, y)
-    assert np.flatnonzero(model.predict(X) == "ill").tolist() == [1, 2, 4, 5]
+def test_an_interval_takes_numbers_of_every_kind():
+    for kind in ["category", "object", "Float64", "bool"]:
+        X, y = patients()
+        X["age"] = (X["age"] > 50).astype(int).astype(kind)
+        model = RuleListClassifier([({"age": (0.5, None)}, "ill")], default="well").fit(X, y)
+        assert np.flatnonzero(model.predict(X) == "ill").tolist() == [1, 2, 4, 5]
 
 
 def test_text_in_the_place_of_a_number_is_named_in_predict_too():

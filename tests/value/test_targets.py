@@ -1,13 +1,14 @@
 """What each further feature really brought to training rows that are met as if they were new."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
 import askwise.value.targets
-from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel, EpistemicEstimator, FeatureDistance
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
+from askwise.rows import EncodedRows
+from askwise.schema import Schema
 from askwise.uncertainty import epistemic_divergence, kl_divergence, smoothed
 from askwise.value import HeldOutStates, held_out_states, value_targets
 
@@ -24,8 +25,8 @@ def alternating(n=60):
 
 
 def rehearsal_of(predictor, y, groups=None, epistemic=None, fold=None):
-    schema = predictor.schema_.grouped(groups)
-    return HeldOutStates(predictor.training_values_, y, schema, [predictor], [epistemic], fold)
+    schema = Schema(predictor.schema_.columns, predictor.schema_.framed, groups)
+    return HeldOutStates(predictor.training_rows_, y, schema, [BeliefModel(predictor, epistemic)], fold)
 
 
 def test_a_row_is_left_out_of_its_own_answer():
@@ -73,7 +74,8 @@ def test_each_row_is_answered_by_the_predictor_of_its_fold():
     shares = [0.2, 0.5, 0.9]
     predictors = [ImputedPredictor(constant(p)).fit(X, y) for p in shares]
     fold = np.array([2, 0, 1] * 4)
-    held_out = HeldOutStates(X, y, predictors[0].schema_, predictors, [None] * 3, fold)
+    beliefs = [BeliefModel(predictor) for predictor in predictors]
+    held_out = HeldOutStates(EncodedRows(X), y, predictors[0].schema_, beliefs, fold)
     assert_allclose(held_out.full[:, 0], np.array(shares)[fold])
     rows = np.array([5, 0, 1, 2, 2, 11])
     found = held_out.state(rows, np.zeros((6, 2), dtype=bool))[0]
@@ -86,17 +88,17 @@ def test_a_predictor_of_a_fold_never_saw_the_row_and_leaves_none_out(monkeypatch
     X, y = alternating(12)
     predictor = ConditionalPredictor(constant(0.3), n_neighbors=2, random_state=0).fit(X, y)
     asked = []
-    own = ConditionalPredictor.predict_proba
+    own = ConditionalPredictor._complete
 
-    def spy(self, X, mask=None, *, leave_out=None):
+    def spy(self, rows, distances, leave_out):
         asked.append(leave_out)
-        return own(self, X, mask, leave_out=leave_out)
+        return own(self, rows, distances, leave_out)
 
-    monkeypatch.setattr(ConditionalPredictor, "predict_proba", spy)
+    monkeypatch.setattr(ConditionalPredictor, "_complete", spy)
     rows, mask = np.array([3, 8]), np.zeros((2, 2), dtype=bool)
-    HeldOutStates(X, y, predictor.schema_, [predictor], [None], np.zeros(12, dtype=int)).state(rows, mask)
+    rehearsal_of(predictor, y, fold=np.zeros(12, dtype=int)).state(rows, mask)
     assert asked == [None]
-    HeldOutStates(X, y, predictor.schema_, [predictor], [None]).state(rows, mask)
+    rehearsal_of(predictor, y).state(rows, mask)
     assert_array_equal(asked[1], rows)
 
 
@@ -114,17 +116,17 @@ def everything(epistemic="ensemble", groups=None):
     X, y = real_table()
     model = LogisticRegression().fit(*real_table(holes=False))
     predictor = ConditionalPredictor(model, n_neighbors=7, random_state=0).fit(X, y)
-    makers = {
-        "ensemble": lambda: AuxiliaryEnsemble(2, random_state=0),
-        "distance": lambda: FeatureDistance(random_state=0),
+    makers: dict[str, EpistemicEstimator] = {
+        "ensemble": AuxiliaryEnsemble(2, random_state=0),
+        "distance": FeatureDistance(random_state=0),
     }
-    around = None if epistemic is None else makers[epistemic]().fit(predictor, X, y)
+    around = None if epistemic is None else makers[epistemic].fit(predictor)
     return rehearsal_of(predictor, y, {"pair": [1, 3]} if groups is None else groups, around)
 
 
 def some_states(held_out, n=25, seed=1):
     rng = np.random.default_rng(seed)
-    rows = rng.integers(len(held_out.values), size=n)
+    rows = rng.integers(len(held_out.rows), size=n)
     mask = rng.random((n, held_out.available.shape[1])) < 0.4
     return rows, mask & held_out.available[rows]
 
@@ -133,58 +135,59 @@ def test_the_state_is_the_divergence_to_the_full_prediction_and_that_of_the_memb
     held_out = everything()
     rows, mask = some_states(held_out)
     discrepancy, epistemic = held_out.state(rows, mask)
-    predictor, around = held_out.predictors[0], held_out.epistemics[0]
-    assert around is not None
+    beliefs = held_out.beliefs[0]
     for r, row in enumerate(rows):
-        columns = held_out.schema.expand(mask[[r]]) & ~np.isnan(held_out.values[[row]])
-        proba = predictor.predict_proba(held_out.values[[row]], columns, leave_out=np.array([row]))
-        full = predictor.predict_full(held_out.values[[row]])
+        whole = held_out.rows.take([row])
+        known = whole.masked(held_out.schema.expand(mask[[r]]))
+        proba = beliefs.predictor.proba(known, np.array([row]))
+        full = beliefs.predictor.full_proba(whole)
         assert_allclose(discrepancy[r], kl_divergence(full, smoothed(proba, held_out.prior))[0], rtol=1e-6, atol=1e-12)
-        asked = around.assess(held_out.values[[row]], columns, leave_out=np.array([row]), smooth_with=held_out.prior)
-        assert_allclose(epistemic[r], asked[1].epistemic[0], rtol=1e-6, atol=1e-12)
+        belief = beliefs.believe(known, leave_out=np.array([row]))
+        expected = beliefs.uncertainty(belief, smooth_with=held_out.prior).epistemic[0]
+        assert_allclose(epistemic[r], expected, rtol=1e-6, atol=1e-12)
     assert_allclose(held_out.prior, np.bincount(real_table()[1]) / 70)
 
 
 def test_the_epistemic_part_leaves_the_row_out_too():
     held_out = everything()
-    around, predictor = held_out.epistemics[0], held_out.predictors[0]
-    assert around is not None
+    around, predictor = held_out.beliefs[0].epistemic, held_out.beliefs[0].predictor
+    assert isinstance(around, AuxiliaryEnsemble)
     mask = np.zeros((70, 4), dtype=bool)
     mask[:, :2] = True
     rows = np.arange(70)
     mask &= held_out.available
     found = held_out.state(rows, mask)[1]
-    columns = held_out.schema.expand(mask) & ~np.isnan(held_out.values)
+    known = held_out.rows.masked(held_out.schema.expand(mask))
     members = []
     for model in around.estimators_:
         own = predictor.with_model(predictor.model_.__class__(model, predictor.schema_))
-        members.append(own.predict_proba(held_out.values, columns, leave_out=rows))
-    primary = smoothed(predictor.predict_proba(held_out.values, columns, leave_out=rows), held_out.prior)
+        members.append(own.proba(known, rows))
+    primary = smoothed(predictor.proba(known, rows), held_out.prior)
     assert_allclose(found, epistemic_divergence(members, primary), rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.parametrize("epistemic", ["ensemble", "distance", None])
-def test_targets_equal_a_loop_over_rows_and_features(epistemic):
-    held_out = everything(epistemic)
-    rows, mask = some_states(held_out)
-    found = value_targets(held_out, rows, mask)
-    for r, row in enumerate(rows):
-        before = held_out.state(np.array([row]), mask[[r]])
-        for i in range(mask.shape[1]):
-            if mask[r, i] or not held_out.available[row, i]:
-                assert np.isnan([found[0][r, i], found[1][r, i]]).all()
-                continue
-            more = mask[[r]].copy()
-            more[0, i] = True
-            after = held_out.state(np.array([row]), more)
-            assert_allclose(found[0][r, i], before[0][0] - after[0][0], rtol=0, atol=1e-9)
-            assert_allclose(found[1][r, i], before[1][0] - after[1][0], rtol=0, atol=1e-9)
-    assert np.isnan(found[0]).any()
-    assert not np.isnan(found[0]).all()
-    if epistemic is None:
-        assert_array_equal(found[1][~np.isnan(found[1])], 0.0)
-    else:
-        assert np.nanstd(found[1]) > 1e-6
+def test_targets_equal_a_loop_over_rows_and_features():
+    for epistemic in ("ensemble", "distance", None):
+        held_out = everything(epistemic)
+        rows, mask = some_states(held_out, n=12)
+        found = value_targets(held_out, rows, mask)
+        for r, row in enumerate(rows):
+            before = held_out.state(np.array([row]), mask[[r]])
+            for i in range(mask.shape[1]):
+                if mask[r, i] or not held_out.available[row, i]:
+                    assert np.isnan([found[0][r, i], found[1][r, i]]).all()
+                    continue
+                more = mask[[r]].copy()
+                more[0, i] = True
+                after = held_out.state(np.array([row]), more)
+                assert_allclose(found[0][r, i], before[0][0] - after[0][0], rtol=0, atol=1e-9, err_msg=epistemic)
+                assert_allclose(found[1][r, i], before[1][0] - after[1][0], rtol=0, atol=1e-9, err_msg=epistemic)
+        assert np.isnan(found[0]).any()
+        assert not np.isnan(found[0]).all()
+        if epistemic is None:
+            assert_array_equal(found[1][~np.isnan(found[1])], 0.0)
+        else:
+            assert np.nanstd(found[1]) > 1e-6
 
 
 def test_only_the_candidates_are_asked_about():
@@ -256,11 +259,13 @@ def test_what_tells_the_answer_reduces_the_discrepancy_and_what_misleads_raises_
 def test_a_model_used_as_it_is_is_rehearsed_with_itself():
     X, y = real_table(holes=False)
     predictor = ConditionalPredictor(LogisticRegression().fit(X, y), random_state=0).fit(X, y)
-    held_out = held_out_states((predictor, None), predictor.schema_)
+    held_out = held_out_states(BeliefModel(predictor), predictor.schema_)
     assert held_out.fold is None
-    assert len(held_out.predictors) == 1
-    assert held_out.predictors[0].model_ is predictor.model_
-    assert held_out.predictors[0].neighbors_.n_neighbors <= predictor.neighbors_.n_neighbors
+    assert len(held_out.beliefs) == 1
+    cheaper = held_out.beliefs[0].predictor
+    assert isinstance(cheaper, ConditionalPredictor)
+    assert cheaper.model_ is predictor.model_
+    assert cheaper.neighbors_.n_neighbors < predictor.neighbors_.n_neighbors
 
 
 def refitting(X, y, seen=None):
@@ -269,7 +274,7 @@ def refitting(X, y, seen=None):
         if seen is not None:
             seen.append(rows)
         predictor = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X[rest], y[rest])
-        return predictor, AuxiliaryEnsemble(2, random_state=0).fit(predictor, X[rest], y[rest])
+        return BeliefModel(predictor, AuxiliaryEnsemble(2, random_state=0).fit(predictor))
 
     return refit
 
@@ -278,7 +283,7 @@ def test_a_model_that_can_be_refitted_is_rehearsed_in_folds_of_every_class():
     X, y = real_table(holes=False)
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    held_out = held_out_states((whole, None), whole.schema_, refitting(X, y, seen), random_state=0)
+    held_out = held_out_states(BeliefModel(whole), whole.schema_, refitting(X, y, seen), random_state=0)
     assert held_out.fold is not None
     assert_array_equal(np.sort(np.concatenate(seen)), np.arange(70))
     for k, held in enumerate(seen):
@@ -287,7 +292,7 @@ def test_a_model_that_can_be_refitted_is_rehearsed_in_folds_of_every_class():
         rest = np.setdiff1d(np.arange(70), held)
         model = LogisticRegression().fit(X[rest], y[rest])
         assert_allclose(held_out.full[held], model.predict_proba(X[held]), rtol=0, atol=1e-12)
-    again = held_out_states((whole, None), whole.schema_, refitting(X, y), random_state=0)
+    again = held_out_states(BeliefModel(whole), whole.schema_, refitting(X, y), random_state=0)
     assert_array_equal(again.fold, held_out.fold)
 
 
@@ -297,6 +302,6 @@ def test_a_class_that_is_too_rare_for_folds_is_rehearsed_without():
     y[:2] = 2
     whole = ConditionalPredictor(LogisticRegression(), random_state=0).fit(X, y)
     seen: list[np.ndarray] = []
-    held_out = held_out_states((whole, None), whole.schema_, refitting(X, y, seen))
+    held_out = held_out_states(BeliefModel(whole), whole.schema_, refitting(X, y, seen))
     assert held_out.fold is None
     assert not seen

@@ -1,11 +1,9 @@
 """The paper's value estimator: it learns what a feature will bring from what is known, and is served by numpy."""
 
 import functools
-import os
-import pickle
-import subprocess
 import sys
-from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import joblib
 import numpy as np
@@ -16,9 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import askwise
 import askwise.value.network
-from askwise.epistemic import AuxiliaryEnsemble
-from askwise.errors import AskwiseError
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
+from askwise.errors import AskwiseError, InvalidInput
 from askwise.predict import ImputedPredictor, wrap
+from askwise.rows import EncodedRows
+from askwise.schema import Schema
 from askwise.value import HeldOutStates, ValueEstimator, value_targets
 
 
@@ -45,9 +45,9 @@ def held_out(with_members=False, groups=None):
     around = None
     if with_members:  # which disagree about the third column alone
         members = [model([2.0, 1.2, sign, 0.0]) for sign in (-1.5, 1.5)]
-        around = AuxiliaryEnsemble(estimators=members).fit(predictor, X, y)
-    schema = predictor.schema_.grouped(dict(groups or ()))
-    return HeldOutStates(predictor.training_values_, y, schema, [predictor], [around])
+        around = AuxiliaryEnsemble(estimators=members).fit(predictor)
+    schema = Schema(predictor.schema_.columns, predictor.schema_.framed, dict(groups or ()))
+    return HeldOutStates(predictor.training_rows_, y, schema, [BeliefModel(predictor, around)])
 
 
 def estimator(**options):
@@ -59,12 +59,22 @@ def fitted(with_members=False):
     return estimator().fit(held_out(with_members))
 
 
-def nothing(n=1, n_features=4):
-    return np.full((n, 4), np.nan), np.zeros((n, n_features), dtype=bool)
+def known(X, mask) -> Any:
+    """Cases of which the cells in `mask` are known: all that the network looks at."""
+    return SimpleNamespace(rows=EncodedRows(np.where(mask, X, np.nan)))
+
+
+def nothing(n=1) -> Any:
+    return known(np.zeros((n, 4)), np.zeros((n, 4), dtype=bool))
+
+
+def half_known():
+    X, _ = planted()
+    return known(X, np.random.default_rng(1).random(X.shape) < 0.5)
 
 
 def test_what_informs_is_ranked_above_noise():
-    found = fitted().reductions(*nothing())[0][0]
+    found = fitted().reductions(nothing())[0][0]
     assert found.argmax() == 0
     expected = np.nanmean(value_targets(held_out(), np.arange(150), np.zeros((150, 4), dtype=bool))[0], axis=0)
     assert_allclose(found, expected, atol=0.06)
@@ -82,9 +92,9 @@ def test_what_a_feature_is_worth_depends_on_what_is_known():
 
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     predictor = ImputedPredictor(wrap(exclusive_or, [0, 1])).fit(X, y)
-    value = estimator().fit(HeldOutStates(X, y, predictor.schema_, [predictor], [None]))
-    before = value.reductions(*nothing())[0][0]
-    after = value.reductions(X[:1], np.array([[True, False, False, False]]))[0][0]
+    value = estimator().fit(HeldOutStates(EncodedRows(X), y, predictor.schema_, [BeliefModel(predictor)]))
+    before = value.reductions(nothing())[0][0]
+    after = value.reductions(known(X[:1], [True, False, False, False]))[0][0]
     assert np.abs(before).max() < 0.15
     assert after[1] > 0.3
     assert np.abs(after[2:]).max() < 0.15
@@ -92,7 +102,7 @@ def test_what_a_feature_is_worth_depends_on_what_is_known():
 
 def test_features_that_set_the_members_at_odds_raise_the_epistemic_uncertainty():
     value = fitted(True)
-    discrepancy, epistemic = value.reductions(*nothing())
+    discrepancy, epistemic = value.reductions(nothing())
     assert discrepancy[0].argmax() == 0
     assert epistemic[0].argmin() == 2
     assert epistemic[0, 2] < -0.1
@@ -100,39 +110,25 @@ def test_features_that_set_the_members_at_odds_raise_the_epistemic_uncertainty()
 
 
 def test_without_members_the_epistemic_head_learns_that_there_is_nothing():
-    X, _ = planted()
-    epistemic = fitted().reductions(X, np.zeros((150, 4), dtype=bool))[1]
+    epistemic = fitted().reductions(nothing(150))[1]
     assert np.abs(epistemic).max() < 0.05
 
 
 def test_shapes_and_that_nothing_is_changed():
-    X, _ = planted()
-    mask = np.random.default_rng(1).random(X.shape) < 0.5
-    copies = X.copy(), mask.copy()
-    found = fitted(True).reductions(X, mask)
-    for part in found:
+    state = half_known()
+    before = state.rows.values.copy()
+    for part in fitted(True).reductions(state):
         assert part.shape == (150, 4)
         assert np.isfinite(part).all()
-    assert_array_equal(X, copies[0])
-    assert_array_equal(mask, copies[1])
-
-
-@pytest.mark.parametrize("filler", [1e6, np.nan])
-def test_hidden_cells_do_not_matter(filler):
-    X, _ = planted()
-    mask = np.random.default_rng(1).random(X.shape) < 0.5
-    for one, other in zip(
-        fitted().reductions(X, mask), fitted().reductions(np.where(mask, X, filler), mask), strict=True
-    ):
-        assert_array_equal(one, other)
+    assert_array_equal(state.rows.values, before)
 
 
 def test_a_case_has_its_own_values_whoever_stands_beside_it():
-    X, _ = planted()
-    mask = np.random.default_rng(1).random(X.shape) < 0.5
-    together = fitted().reductions(X, mask)[0]
+    state = half_known()
+    together = fitted().reductions(state)[0]
     for r in range(5):
-        assert_allclose(fitted().reductions(X[[r]], mask[[r]])[0][0], together[r], rtol=0, atol=1e-12)
+        alone = SimpleNamespace(rows=state.rows.take([r]))
+        assert_allclose(fitted().reductions(alone)[0][0], together[r], rtol=0, atol=1e-12)
 
 
 def test_same_seed_same_values_and_torch_is_left_alone():
@@ -142,9 +138,9 @@ def test_same_seed_same_values_and_torch_is_left_alone():
         torch.manual_seed(99)
         again = estimator().fit(held_out())
     other = estimator(random_state=1).fit(held_out())
-    expected = fitted().reductions(*nothing())[0]
-    assert_array_equal(again.reductions(*nothing())[0], expected)
-    assert np.abs(other.reductions(*nothing())[0] - expected).max() > 1e-6
+    expected = fitted().reductions(nothing())[0]
+    assert_array_equal(again.reductions(nothing())[0], expected)
+    assert np.abs(other.reductions(nothing())[0] - expected).max() > 1e-6
     assert torch.equal(torch.random.get_rng_state(), before)
     assert joblib.hash(np.random.get_state()) == numpy_before  # noqa: NPY002
 
@@ -152,7 +148,7 @@ def test_same_seed_same_values_and_torch_is_left_alone():
 def test_groups_are_one_feature():
     grouped = held_out(groups=(("pair", (0, 3)),))
     value = estimator().fit(grouped)
-    found = value.reductions(*nothing(n_features=3))[0]
+    found = value.reductions(nothing())[0]
     assert found.shape == (1, 3)
     assert found[0].argmax() == 0
 
@@ -193,8 +189,8 @@ def test_some_candidates_of_each_state_are_enough(monkeypatch):
     assert (candidates.sum(axis=0) > 90).all()  # each feature as often as the others
     assert_array_equal(~np.isnan(found[0]), candidates & ~mask)
     # What was not asked about is not taken for worthless.
-    everyone = fitted().reductions(*nothing())[0][0]
-    assert_allclose(value.reductions(*nothing())[0][0], everyone, atol=0.07)
+    everyone = fitted().reductions(nothing())[0][0]
+    assert_allclose(value.reductions(nothing())[0][0], everyone, atol=0.07)
 
 
 def test_missing_cells_and_categories():
@@ -209,9 +205,9 @@ def test_missing_cells_and_categories():
         return np.column_stack([1 - positive, positive])
 
     predictor = ImputedPredictor(wrap(by_city, [0, 1])).fit(table, y)
-    around = HeldOutStates(predictor.training_values_, y, predictor.schema_, [predictor], [None])
+    around = HeldOutStates(predictor.training_rows_, y, predictor.schema_, [BeliefModel(predictor)])
     value = estimator(epochs=10).fit(around)
-    found = value.reductions(np.full((1, 2), np.nan), np.zeros((1, 2), dtype=bool))[0][0]
+    found = value.reductions(known(np.zeros((1, 2)), [False, False]))[0][0]
     assert np.isfinite(found).all()
     assert found[0] > found[1]
 
@@ -222,28 +218,22 @@ def test_a_penalty_keeps_the_weights_small():
     assert size[1] < 0.7 * size[0]
 
 
-SERVE = """
-import pickle, sys
-import numpy as np
-with open(sys.argv[1], "rb") as file:
-    value, X, mask = pickle.load(file)
-np.save(sys.argv[2], np.stack(value.reductions(X, mask)))
-assert "torch" not in sys.modules, "torch was imported"
-"""
-
-
-def test_it_serves_without_torch(tmp_path):
-    X, _ = planted()
-    mask = np.random.default_rng(1).random(X.shape) < 0.5
-    (tmp_path / "in.pickle").write_bytes(pickle.dumps((fitted(True), X, mask)))
-    environment = {**os.environ, "PYTHONPATH": str(Path(askwise.__file__).parents[1])}
-    command = [sys.executable, "-c", SERVE, str(tmp_path / "in.pickle"), str(tmp_path / "out.npy")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert_allclose(np.load(tmp_path / "out.npy"), np.stack(fitted(True).reductions(X, mask)), rtol=0, atol=1e-12)
-
-
 def test_without_torch_it_says_what_to_use(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(AskwiseError, match=r'value="network".*askwise\[torch\].*value="neighbors".*policy="greedy"'):
         estimator().fit(held_out())
+
+
+def test_parameters_that_are_refused():
+    for name, wrong in (
+        ("hidden", 0),
+        ("dropout", 1.0),
+        ("epochs", -1),
+        ("learning_rate", "fast"),
+        ("batch_size", 2.5),
+        ("l1", -0.1),
+        ("n_states", "many"),
+        ("n_candidates", 0),
+    ):
+        with pytest.raises(InvalidInput, match=f"ValueEstimator: {name} must be .*got {wrong!r}"):
+            estimator(**{name: wrong}).fit(held_out())

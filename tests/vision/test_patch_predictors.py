@@ -195,3 +195,20 @@ def test_the_dtype_of_the_network_is_kept(images, network):
     predictor = PatchNetwork(double, pretrain_epochs=1, random_state=0).fit(*images, groups=GRID)
     assert next(predictor.layer_.module.parameters()).dtype == torch.float64
     assert next(double.parameters()).dtype == torch.float64
+
+
+def test_a_network_that_ends_in_a_softmax_is_taken_as_it_is(images, network):
+    from torch import nn
+
+    ending = nn.Sequential(*network, nn.Softmax(dim=1)).eval()
+    seen = hidden(images[0][:6], masks(6))
+    plain = PatchNetwork(network).fit(*images, groups=GRID)
+    with pytest.warns(UserWarning, match="returns probabilities"):
+        predictor = PatchNetwork(ending).fit(*images, groups=GRID)
+    np.testing.assert_allclose(predictor.predict_proba(seen), plain.predict_proba(seen), atol=1e-5)
+    rows = predictor.schema_.encode(seen)
+    beliefs = BeliefModel(predictor, PatchDropout(4, random_state=0).fit(predictor))
+    members: Any = beliefs.believe(rows).members
+    assert np.abs(members.mean(axis=0) - plain.predict_proba(seen)).max() < 0.3
+    with pytest.warns(UserWarning, match="returns probabilities"), pytest.raises(InvalidInput, match="one logit for"):
+        PatchNetwork(ending, pretrain_epochs=1).fit(*images, groups=GRID)

@@ -60,7 +60,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y | x_S) for rows with NaN for what is not known, (n, C). Never acquires."""
-        return self.predictor_.proba(self._encode(X))
+        rows = self._encode(X)
+        return self.predictor_.proba(rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
@@ -103,7 +104,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def gains(self, X: Any) -> np.ndarray:
         """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
         state = self._state(self._encode(X), np.inf, None)
-        return np.where(state.mask, -np.inf, checked_scores(self.policy_, state))
+        parts = [state.take(part) for part in self._blocks(len(state.mask))]
+        return np.where(state.mask, -np.inf, np.concatenate([checked_scores(self.policy_, part) for part in parts]))
 
     def scores(self, X: Any) -> np.ndarray:
         """What the policy ranks the features by, (n, M); -inf for those that are known."""
@@ -122,7 +124,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             Give names instead of positions, None = stop.
         """
         state = self._state(self._encode(X), budget, available)
-        choice = state.choose(self.policy_, state.buyable())[0]
+        parts = [state.take(part) for part in self._blocks(len(state.mask))]
+        choice = np.concatenate([part.choose(self.policy_, part.buyable())[0] for part in parts])
         return np.array([*self.features_, None], dtype=object)[choice] if as_names else choice
 
     def acquire(
@@ -269,15 +272,15 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _ends(self, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str) -> list[FinalState]:
         one_run = self.prices_.uniform and not policy.reads_budget
-        blocks = [self._nothing_known(truth, part) for part in self._blocks(len(truth))]
+        blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
             (ends_of_one_run if one_run else ends_of_each_budget)(state, truth.values[state.ids], policy, budgets)
             for state in track(blocks, "acquiring", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
 
-    def _nothing_known(self, truth: EncodedRows, part: slice) -> Acquisition:
+    def _nothing_known(self, truth: EncodedRows, part: slice, policy: Policy) -> Acquisition:
         weight = self._risk_weight()
-        beliefs = self.beliefs_ if weight else BeliefModel(self.predictor_)  # members serve the gain alone here
+        beliefs = self.beliefs_ if policy.reads_members(weight) else BeliefModel(self.predictor_)
         ids = np.arange(len(truth))[part]
         return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)

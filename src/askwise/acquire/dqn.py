@@ -25,7 +25,7 @@ from askwise.acquire.acquisition import Acquisition, nothing_known
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
-from askwise.parameters import Whole, check_limits
+from askwise.parameters import SHARE, Whole, check_limits
 from askwise.progress import track
 from askwise.value import HeldOutStates, per_cost
 
@@ -91,11 +91,16 @@ class DQN(Policy):
                 f"{self.reward!r}."
             )
         check_limits(self, {name: Whole(1) for name in ("n_episodes", "buffer_size", "hidden")})
+        if self.gamma is not None:
+            check_limits(self, {"gamma": SHARE})
         self.coder_ = CellCoder(context.rows, context.schema)
         rng = np.random.default_rng(context.random_state)
         with seeded(context.random_state):
             self.layers_, self.returns_ = _train(self, context, PRESETS[self.preset], rng)
         return self
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
         """Q(x_S, i): the gain per cost expected from buying i now and the best features after it."""

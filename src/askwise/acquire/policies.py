@@ -13,6 +13,7 @@ from sklearn.feature_selection import mutual_info_classif
 from askwise.acquire.acquisition import Acquisition
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
+from askwise.parameters import FINITE, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import Prices
@@ -55,6 +56,10 @@ class Policy(BaseEstimator):
     def scores(self, state: Acquisition) -> np.ndarray:
         """(n, M), higher is better, -inf = never."""
         raise NotImplementedError
+
+    def reads_members(self, risk_weight: float) -> bool:
+        """Whether scores need the members of `state.belief` when `state.risk_weight` is this; else none are asked."""
+        return True
 
 
 class CachedPolicy(Policy):
@@ -109,6 +114,8 @@ class Greedy(Policy):
     def fit(self, context: PolicyContext) -> Self:
         if isinstance(self.value, str) and self.value not in ("neighbors", "network"):
             raise InvalidInput(f'Greedy: value must be "neighbors", "network" or a Value; got {self.value!r}.')
+        if self.risk_weight is not None:
+            check_limits(self, {"risk_weight": FINITE})
         self.value_ = self._fitted_value(context)
         return self
 
@@ -123,6 +130,9 @@ class Greedy(Policy):
             return trained
         assert not isinstance(self.value, str)
         return self.value
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return (risk_weight if self.risk_weight is None else self.risk_weight) != 0
 
     def scores(self, state: Acquisition) -> np.ndarray:
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
@@ -145,6 +155,9 @@ class Static(Policy):
         )
         return self
 
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
+
     def scores(self, state: Acquisition) -> np.ndarray:
         return np.where(state.mask, -np.inf, per_cost(self.relevance_, state.prices.now(state.mask)))
 
@@ -156,8 +169,12 @@ class Random(Policy):
         self.seed = seed
 
     def fit(self, context: PolicyContext) -> Self:
+        check_limits(self, {"seed": Whole(0, optional=True)})
         self.seed_ = context.random_state
         return self
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
         rng = np.random.default_rng(self.seed_ if self.seed is None else self.seed)

@@ -1,4 +1,4 @@
-"""The rivals: methods of others, each a predictor and a policy of its own, run through the same loop."""
+"""Baselines: published methods, each with its own predictor and policy, run through the same acquisition loop."""
 
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline

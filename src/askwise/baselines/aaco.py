@@ -1,4 +1,4 @@
-"""AACO: which subset to have in the end, by what it did for similar training rows (Valancius et al. 2024)."""
+"""AACO: the subset to acquire, by the losses of similar training rows (Valancius et al. 2024)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.parameters import ADAM, Limits, Number, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
+from askwise.parameters import ADAM, Limits, Number, Whole
 from askwise.predict import ConditionalPredictor, ImputedPredictor
-from askwise.predict.base import SubsetPredictor
+from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.masked import train_under_masks
 from askwise.predict.neighbors import Neighbors
+from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.prices import Prices
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import sample, unique_masks
 
@@ -42,12 +45,12 @@ class AACO(Baseline):
               + \alpha \sum_{i \in v} c_i
 
     over random sets v, where :math:`N_k(x_o)` are the k training rows most like the case in what is known. The next
-    feature is the one of v* that lowers the same mean loss most by itself.
+    feature is the one in v* that alone lowers the same mean loss most.
 
     Parameters
     ----------
     estimator
-        The classifier f: a fitted one is used as it is, an unfitted one is cloned and fitted. None trains a network
+        The classifier f: used as it is if fitted, otherwise cloned and fitted. None trains a network
         under random masks (needs torch).
     adaptation
         How `estimator` predicts from what is known: ``"conditional"`` (averaged over completions from similar rows)
@@ -65,8 +68,8 @@ class AACO(Baseline):
 
     Notes
     -----
-    Deviations: 1. Acquisition goes on until the budget ends: to stop (v empty) is not among the choices. Where no
-    feature of v* can be had, that of the best other set follows. 2. While nothing is known all training rows are
+    Deviations: 1. Acquisition continues until the budget is spent: stopping (v empty) is not an option. Where no
+    feature of v* is available, the best other set follows. 2. While nothing is known all training rows are
     neighbors; the original fixes the first feature by hand. 3. The random sets are drawn once and joined with o, so
     that a case's choice does not depend on when it is asked; the single features are always among them. 4. Rows
     are compared by normal scores, categories by equality. 5. Prices count relative to their mean, so that
@@ -113,39 +116,40 @@ class AACO(Baseline):
         self.batch_size = batch_size
         self.weight_decay = weight_decay
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.adaptation not in ADAPTATIONS:
             raise InvalidInput(f"AACO: adaptation must be one of {ADAPTATIONS}; got {self.adaptation!r}.")
-        rows = np.sort(rng.permutation(len(values))[: self.max_rows])
-        pool = values[rows]
+        pooled = np.sort(rng.permutation(len(rows))[: self.max_rows])
+        pool = rows.take(pooled)
         prepare = self._network if self.estimator is None else self._frozen
-        predictor, losses = prepare(values, y, rows, rng)
+        predictor, losses = prepare(rows, y, pooled, rng)
         neighbors = Neighbors(pool, self.schema_.is_category, self.n_neighbors, bandwidth=1.0)
         sets = sample(self.n_subsets, len(self.features_), rng)
         return predictor, Oracle(self.schema_, self.prices_, neighbors, losses, sets, self.acquisition_cost)
 
     def _network(
-        self, values: np.ndarray, y: np.ndarray, rows: np.ndarray, rng: np.random.Generator
+        self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
     ) -> tuple[SubsetPredictor, Losses]:
         import_torch("AACO(estimator=None)", "AACO(estimator=your classifier)")
-        network = MaskedNetwork(values, y, self.schema_, self, rng)
-        return self._predictor(network.proba), network.losses(values[rows], y[rows])
+        network = MaskedNetwork(rows, y, self.schema_, self, rng)
+        return self._predictor(network.proba), network.losses(rows.take(pooled), y[pooled])
 
     def _frozen(
-        self, values: np.ndarray, y: np.ndarray, rows: np.ndarray, rng: np.random.Generator
+        self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
     ) -> tuple[SubsetPredictor, Losses]:
-        table, labels = self.schema_.decode(values), self.classes_[y]
-        imputed = ImputedPredictor(self.estimator, "mean").fit(table, labels, schema=self.schema_)
-        self.classes_ = imputed.classes_
+        table, labels = self.schema_.decode(rows), self.classes_[y]
+        model = FrozenModel(fitted_classifier(self.estimator, table, labels), self.schema_)
+        self.classes_, y = model.classes, class_positions(model.classes, labels)
+        imputed = ImputedPredictor(model.estimator, "mean").fit_encoded(model, rows, y)
         predictor: SubsetPredictor = imputed
         if self.adaptation == "conditional":
             predictor = ConditionalPredictor(imputed.estimator_, random_state=seed_from(rng))
-            predictor.fit(table, labels, schema=self.schema_)
-        return predictor, frozen_losses(imputed, rows)
+            predictor.fit_encoded(model, rows, y)
+        return predictor, frozen_losses(imputed, pooled)
 
 
 class Oracle(Policy):
-    """Features of the best set come first (scores above 1), each by its own mean loss; then those of the next best."""
+    """Features of the best set first (scores above 1), ordered by their own mean loss; then those of the next best."""
 
     def __init__(
         self,
@@ -163,15 +167,15 @@ class Oracle(Policy):
         self.sets = sets  # (R, M)
         self.weight = acquisition_cost / max(float(np.mean(prices.costs)), np.finfo(float).tiny)
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        scores = np.full(mask.shape, -np.inf)
-        index = self.neighbors.find(X, ~np.isnan(X))[0]
-        subsets, which = unique_masks(mask)
+    def scores(self, state: Acquisition) -> np.ndarray:
+        scores = np.full(state.mask.shape, -np.inf)
+        index = self.neighbors.nearest(self.neighbors.squared_distances(state.rows))[0]
+        subsets, which = unique_masks(state.mask)
         for s, had in enumerate(subsets):
             if not had.all():
                 rows = np.flatnonzero(which == s)
                 scores[rows] = self._given(had, index[rows])
-        return np.where(mask, -np.inf, scores)
+        return np.where(state.mask, -np.inf, scores)
 
     def _given(self, had: np.ndarray, index: np.ndarray) -> np.ndarray:
         """(n, M) for cases that all have the features `had`, with the neighbors `index` (n, k)."""
@@ -207,29 +211,29 @@ class MaskedNetwork:
     """A network trained under random masks, served from arrays; its parameters are those of `AACO`."""
 
     def __init__(
-        self, values: np.ndarray, y: np.ndarray, schema: Schema, parameters: AACO, rng: np.random.Generator
+        self, rows: EncodedRows, y: np.ndarray, schema: Schema, parameters: AACO, rng: np.random.Generator
     ) -> None:
         self.schema = schema
-        self.coder = CellCoder(values, schema)
+        self.coder = CellCoder(rows, schema)
         n_features = len(schema.features)
         with seeded(seed_from(rng)):
             self.layers = train_under_masks(
                 self.coder,
-                values,
+                rows,
                 y,
                 len(parameters.classes_),
-                lambda: schema.expand(sample(len(values), n_features + 1, rng)[:, :-1]),
+                lambda: schema.expand(sample(len(rows), n_features + 1, rng)[:, :-1]),
                 parameters,
             )
 
-    def proba(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def proba(self, rows: EncodedRows) -> np.ndarray:
         """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.layers(self.coder(values, mask)), axis=1))
+        return np.asarray(softmax(self.layers(self.coder(rows)), axis=1))
 
-    def losses(self, pool: np.ndarray, y: np.ndarray) -> Losses:
+    def losses(self, pool: EncodedRows, y: np.ndarray) -> Losses:
         """The loss of `pool` rows on subsets: what the network sees is their coded cells times the subset."""
         owner = self.schema.owner[self.coder.column]  # (P,) feature of an input
-        cells = self.coder(pool, ~np.isnan(pool)).astype(np.float32)
+        cells = self.coder(pool).astype(np.float32)
         layers = Layers(
             [weight.astype(np.float32) for weight in self.layers.weights],
             [bias.astype(np.float32) for bias in self.layers.biases],
@@ -275,7 +279,7 @@ def _losses_of_rows(
 ) -> np.ndarray:
     rows = pool[picked]
     mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
-    cells = np.repeat(predictor.training_values_[rows], len(subsets), axis=0)
-    labels = np.repeat(predictor.training_labels_[rows], len(subsets))
-    proba = predictor.predict_proba(cells, mask)[np.arange(len(cells)), labels]
+    repeated = np.repeat(rows, len(subsets))
+    answers = predictor.proba(predictor.training_rows_.take(repeated).masked(mask))
+    proba = answers[np.arange(len(repeated)), predictor.training_labels_[repeated]]
     return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))

@@ -1,4 +1,4 @@
-"""What every rival is: a predictor and a policy of its own, in the same loop, under the same prices."""
+"""What all baselines share: each trains its own predictor and policy for the same loop and the same prices."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
-from askwise.parameters import Limits, check_limits
+from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
+from askwise.parameters import Limits, check_limits
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
-from askwise.prices import Prices, as_prices
+from askwise.prices import as_prices
 from askwise.randomness import generator
-from askwise.schema import Schema
+from askwise.rows import EncodedRows
+from askwise.schema import Schema, read_table
 from askwise.value.gain import per_cost
 
-Answer = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Answer = Callable[[EncodedRows], np.ndarray]
 
 
 class Baseline(FeatureAcquirer):
-    """A method of others for the same task; subclasses write `_train`.
+    """A published method for the same task; subclasses implement `_train`.
 
-    Takes raw tables and scales for itself. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
-    of `DynamicFeatureSelector`. Rows hold NaN for what is not known.
+    Takes raw tables and does its own scaling. `predict_proba`, `suggest`, `acquire`, `evaluate` and `start` are those
+    of `DynamicFeatureSelector`. NaN in a row means that the cell is not known.
 
     Parameters
     ----------
     costs, groups
-        Prices and groups of columns, as `DynamicFeatureSelector` has them.
+        Prices and groups of columns, as in `DynamicFeatureSelector`.
     random_state, progress
         Seed, and whether to show a progress bar.
     """
 
     sees_everything = False
-    """Whether the original reads the full row before it selects. In a session it ranks by what is known so far."""
+    """Whether the method reads the full row before it selects. In a session it ranks by what is known so far."""
 
     limits: ClassVar[Limits] = {}
-    """What the parameters may be, by name."""
+    """The allowed values of each parameter."""
 
     def __init__(
         self,
@@ -54,49 +57,48 @@ class Baseline(FeatureAcquirer):
         self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on complete or incomplete rows (NaN = nobody has it) and their labels."""
+        """Train on rows, complete or not (NaN = unavailable), and their labels."""
         check_limits(self, self.limits)
-        schema = Schema.read(X)
+        self.schema_, rows = read_table(X, self.groups)
         X = self._table(X, reset=True)
         y = check_labels(X, y)
-        self.schema_ = schema.grouped(self.groups)
         self.features_ = self.schema_.features
         self.classes_ = np.unique(y)
         self.prices_ = as_prices(self.costs).resolve(self.features_)
         self.costs_ = self.prices_.costs
         self.epistemic_ = None
         rng = generator(self.random_state)
-        values = self.schema_.encode(X).copy()
-        self.predictor_, self.policy_ = self._train(values, class_positions(self.classes_, y), rng)
+        self.predictor_, self.policy_ = self._train(rows, class_positions(self.classes_, y), rng)
+        self.beliefs_ = BeliefModel(self.predictor_)
         return self
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        """Predictor and policy from encoded rows (N, D) with NaN where missing, and labels as positions (N,)."""
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        """Predictor and policy from encoded rows with NaN where missing, and labels as positions (N,)."""
         raise NotImplementedError
 
     def _predictor(self, answer: Answer) -> TrainedPredictor:
-        """`answer(values, mask per column) -> (n, C)` as a predictor."""
+        """`answer(rows) -> (n, C)` as a predictor."""
         return TrainedPredictor(answer, self.schema_, self.classes_)
 
 
-class FullRowRival(Baseline):
-    """A rival that reads the full row: its policy is a `FullRowPolicy`."""
+class FullRowBaseline(Baseline):
+    """A baseline that reads the full row: its policy is a `FullRowPolicy`."""
 
     sees_everything = True
 
     policy_: FullRowPolicy
 
-    def _policy_for(self, truth: np.ndarray) -> Policy:
+    def _policy_for(self, truth: EncodedRows) -> Policy:
         return self.policy_.reading(truth)
 
 
 class TrainedPredictor(SubsetPredictor):
-    """What a rival has trained, as a predictor; there is no wrapped model, so `predict_full` is its own answer.
+    """The predictor that a baseline has trained; there is no wrapped model, so `predict_full` is its own answer.
 
     Parameters
     ----------
     answer
-        Function of encoded rows (n, D), NaN where hidden, and the mask per column (n, D) -> (n, C).
+        Function of encoded rows -> (n, C).
     schema, classes
         Columns and labels.
     """
@@ -107,70 +109,64 @@ class TrainedPredictor(SubsetPredictor):
         self.classes = classes
         self.schema_ = schema
         self.classes_ = classes
-        self.model_ = _OnFullRows(answer, len(classes))
+        self.model_ = _Answering(answer, len(classes))
         self.takes_missing_ = np.ones(len(schema.columns), dtype=bool)
 
-    def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> Self:
-        raise InvalidInput("The predictor of a rival is trained by the rival; fit that one.")
+    def fit(self, X: Any, y: Any) -> Self:
+        raise InvalidInput("The predictor of a baseline is trained together with it; call fit of the baseline.")
 
-    def _predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.answer(values, mask)
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        return self.answer(rows)
 
 
-class _OnFullRows:
-    """The rival's answer on all that a row has."""
+class _Answering:
+    """The baseline's answers in the place of a wrapped model."""
 
     def __init__(self, answer: Answer, n_outputs: int) -> None:
         self.answer = answer
         self.n_outputs = n_outputs
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return self.answer(values, ~np.isnan(values))
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return self.answer(rows)
 
 
 class ScoredPolicy(Policy):
-    """`score(values, mask per feature) -> (n, M)`, the worth of each feature, per price.
+    """`score(rows, mask per feature) -> (n, M)`, the worth of each feature, per price.
 
     Parameters
     ----------
     score
-        Function of encoded rows (n, D), NaN where hidden, and the features had (n, M); higher is better.
-    prices
-        Resolved prices; a worth is divided by the price now where it is positive, multiplied where it is not.
+        Function of encoded rows and the features known (n, M); higher is better. A positive worth is divided by the
+        current price, a negative one multiplied.
     """
 
-    def __init__(self, score: Callable[[np.ndarray, np.ndarray], np.ndarray], prices: Prices) -> None:
+    def __init__(self, score: Callable[[EncodedRows, np.ndarray], np.ndarray]) -> None:
         self.score = score
-        self.prices = prices
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        return np.where(mask, -np.inf, per_cost(self.score(X, mask), self.prices.now(mask)))
+    def scores(self, state: Acquisition) -> np.ndarray:
+        worth = per_cost(self.score(state.rows, state.mask), state.prices.now(state.mask))
+        return np.where(state.mask, -np.inf, worth)
 
 
 class FullRowPolicy(Policy):
-    """Ranks the features of a row by all that the row has.
+    """Ranks the features of a row by all of its available cells.
 
     Parameters
     ----------
     rank
-        Function of encoded rows (n, D), NaN where a cell is not there, -> worth of each feature (n, M).
-    prices
-        Resolved prices, as in `ScoredPolicy`.
+        Function of encoded rows -> worth of each feature (n, M).
     """
 
-    by_position = True
-
-    def __init__(self, rank: Callable[[np.ndarray], np.ndarray], prices: Prices) -> None:
+    def __init__(self, rank: Callable[[EncodedRows], np.ndarray]) -> None:
         self.rank = rank
-        self.prices = prices
         self._worth: np.ndarray | None = None
 
-    def reading(self, truth: np.ndarray) -> FullRowPolicy:
-        """The same policy with the rows of one batch before its eyes."""
-        other = FullRowPolicy(self.rank, self.prices)
+    def reading(self, truth: EncodedRows) -> FullRowPolicy:
+        """The same policy with the full rows of one batch to read."""
+        other = FullRowPolicy(self.rank)
         other._worth = self.rank(truth)
         return other
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        worth = self.rank(X) if self._worth is None else self._worth
-        return np.where(mask, -np.inf, per_cost(worth, self.prices.now(mask)))
+    def scores(self, state: Acquisition) -> np.ndarray:
+        worth = self.rank(state.rows) if self._worth is None else self._worth[state.ids]
+        return np.where(state.mask, -np.inf, per_cost(worth, state.prices.now(state.mask)))

@@ -11,14 +11,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
+from askwise.baselines.static import DesignMatrix, discretized, greedy_order, strong_classifier, with_seed
 from askwise.parameters import Limits, Whole
-from askwise.baselines.static import DesignMatrix, discretised, greedy_order, strong_classifier, with_seed
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
-from askwise.prices import AFFORDABLE_WITHIN, Prices
+from askwise.prices import Prices, affordable
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.value.gain import per_cost
 
 SMALLEST = 1e-6
@@ -35,21 +37,21 @@ class StaticBest(Baseline):
 
     by cross-validation. Subsets are searched forwards and backwards; with prices also forwards within each budget
     from 5 % to 50 % of the price of everything, by loss and by loss per price. The best of each budget, and what the
-    ranking of `StaticCMI` buys with it, are judged again by the classifier that is to predict. Not a method of
-    others, but the line that a dynamic method must pass to be worth its trouble. Its policy reads the budget, so each
-    budget has a subset of its own.
+    ranking of `StaticCMI` buys with it, are compared again with the final classifier. Not a published method, but the
+    bar that a dynamic method must clear to be worthwhile. Its policy depends on the budget: each budget has its own
+    subset.
 
     Parameters
     ----------
     classifier
-        An unfitted classifier, which sees numbers only (see `StaticCMI`). None searches with logistic regression,
+        An unfitted classifier on numeric input (see `StaticCMI`). None searches with logistic regression,
         and predicts with logistic regression on numbers and their squares and a random forest, averaged.
     n_folds, n_candidates, max_features
-        Folds; features tried at each step, those that gained most when last tried; size at which the search ends.
+        Folds; candidates tried at each step, those of largest gain when last tried; largest subset searched.
     max_rows
         Rows that the search uses; a random sample of them when there are more. The predictions use all.
     max_models
-        How many subsets keep their fitted classifier.
+        Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
     """
@@ -84,13 +86,13 @@ class StaticBest(Baseline):
         self.max_rows = max_rows
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        cells = DesignMatrix(values, self.schema_)
-        rows = rng.permutation(len(values))[: self.max_rows]
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        cells = DesignMatrix(rows, self.schema_)
+        judged = rng.permutation(len(rows))[: self.max_rows]
         search = SubsetSearch(
-            cells(values[rows]),
+            cells(rows.take(judged)),
             self.schema_.owner[cells.owner],
-            y[rows],
+            y[judged],
             with_seed(LogisticRegression(max_iter=500) if self.classifier is None else self.classifier, rng),
             self.prices_,
             n_folds=self.n_folds,
@@ -101,12 +103,12 @@ class StaticBest(Baseline):
         subsets, losses = search.run(self.progress)
         final = with_seed(strong_classifier() if self.classifier is None else self.classifier, rng)
         if self.classifier is None:
-            ranked = greedy_order(discretised(values, y, self.schema_, RANKING_BINS), y, self.prices_, "cmim")
+            ranked = greedy_order(discretized(rows, y, self.schema_, RANKING_BINS), y, self.prices_, "cmim")
             finalists = np.unique([*search.winners(subsets, losses), *search.prefixes(ranked)], axis=0)
             search.classifier = final
             subsets, losses = finalists, search.judged(finalists, self.progress)
         policy = BestSubset(subsets, losses, self.prices_)
-        models = LocalPredictor(final, self.max_models).fit(cells(values), self.classes_[y])
+        models = LocalPredictor(final, self.max_models).fit(cells(rows), self.classes_[y])
         return self._predictor(cells.asking(models)), policy
 
 
@@ -122,10 +124,9 @@ class SubsetSearch:
     classifier
         Unfitted; a clone is fitted for each subset and fold.
     prices
-        Resolved prices; what is free is in every subset.
+        Resolved prices; free features are in every subset.
     n_folds, n_candidates, max_features
-        Folds; features that are tried at each step (those that gained most when last tried); size at which a search
-        ends.
+        Folds; candidates at each step (those of largest gain when last tried); largest subset searched.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class SubsetSearch:
         return np.array(subsets), np.array(losses)
 
     def levels(self) -> np.ndarray:
-        """Budgets: so many features at equal prices, else shares of the price of everything."""
+        """Budgets: 1, 2, ... features at equal prices, otherwise shares of the total price."""
         paid = np.asarray(self.prices.costs)[~self.free]
         if self.prices.uniform and len(paid):
             return paid[0] * np.arange(1, min(self.max_features, len(paid)) + 1)
@@ -175,22 +176,22 @@ class SubsetSearch:
     def winners(self, subsets: np.ndarray, losses: np.ndarray) -> list[np.ndarray]:
         """The best subset within each budget."""
         price = self.prices.total(subsets)
-        within = [price <= level + AFFORDABLE_WITHIN for level in self.levels()]
+        within = [affordable(price, level) for level in self.levels()]
         return [subsets[np.where(fits, losses, np.inf).argmin()] for fits in within if fits.any()]
 
     def prefixes(self, order: np.ndarray) -> list[np.ndarray]:
-        """What a ranking (M,) buys with each budget: what is too dear is passed over."""
+        """What a ranking (M,) buys with each budget; features that exceed what is left of it are skipped."""
         bought = []
         for level in self.levels():
             had = self.free.copy()
             for i in order:
                 larger = had | (np.arange(len(had)) == i)
-                had = larger if self.prices.total(larger[None])[0] <= level + AFFORDABLE_WITHIN else had
+                had = larger if affordable(self.prices.total(larger[None])[0], level) else had
             bought.append(had)
         return bought
 
     def judged(self, subsets: np.ndarray, progress: bool | str = False) -> np.ndarray:
-        """(Q,) losses of `subsets` by the classifier of now."""
+        """(Q,) losses of `subsets` under the current classifier."""
         owned = subsets[:, self.owner]
         trials = track(owned, "judging subsets", len(owned), progress)
         return np.array([self._cross_validated(columns) for columns in trials])
@@ -203,11 +204,11 @@ class SubsetSearch:
         return self._found[key][1]
 
     def _grown(self, budget: float, per_price: bool) -> np.ndarray:
-        """Add the best feature within `budget` again and again; returns the last subset."""
+        """Forward selection within `budget`; returns the largest subset."""
         had, promise = self.free.copy(), np.full(len(self.free), np.inf)
         while had.sum() - self.free.sum() < self.max_features:
             larger = had | np.eye(len(had), dtype=bool)
-            possible = ~had & (self.prices.total(larger) <= budget + AFFORDABLE_WITHIN)
+            possible = ~had & affordable(self.prices.total(larger), budget)
             if not possible.any():
                 break
             tried = np.argsort(np.where(possible, -promise, np.inf), kind="stable")[: possible.sum()]
@@ -218,7 +219,7 @@ class SubsetSearch:
         return had
 
     def _shrunk(self, had: np.ndarray) -> None:
-        """Leave out the feature that is missed least, again and again."""
+        """Backward elimination."""
         while (had & ~self.free).sum() > 1:
             smaller = [had & (np.arange(len(had)) != i) for i in np.flatnonzero(had & ~self.free)]
             had = smaller[int(np.argmin([self.loss(subset) for subset in smaller]))]
@@ -231,7 +232,7 @@ class SubsetSearch:
         return float(-np.log(np.maximum(chance, SMALLEST)).mean())
 
     def _own_class(self, rows: np.ndarray, judged: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Probability that a classifier trained on `rows` gives to the class of each row that is judged."""
+        """Probability of the true class of each `judged` row under a classifier trained on `rows`."""
         y = self.y[rows]
         if not columns.any() or len(np.unique(y)) < 2:
             return np.bincount(y, minlength=self.y.max() + 1)[self.y[judged]] / len(y)
@@ -244,10 +245,10 @@ class SubsetSearch:
 
 
 class BestSubset(Policy):
-    """Buys the subset of lowest loss that the money left can complete, then by `order`.
+    """Buys the subset of lowest loss that the remaining budget can complete.
 
-    A subset counts as spending the money if nothing more can be bought beside it; only where there is none such are
-    the others looked at. Buying a part of the best subset leaves it the best, so the choice is kept to the end.
+    Subsets that exhaust the budget (nothing else is affordable besides them) come before the others. Buying a part of
+    the best subset leaves it the best, so the choice does not change before it is complete.
 
     Parameters
     ----------
@@ -261,24 +262,24 @@ class BestSubset(Policy):
 
     def __init__(self, subsets: np.ndarray, losses: np.ndarray, prices: Prices) -> None:
         self.subsets, self.losses, self.prices = subsets, losses, prices
-        alone = np.where(subsets, losses[:, None], np.inf).min(axis=0)  # (M,) the best loss that a feature is part of
+        alone = np.where(subsets, losses[:, None], np.inf).min(axis=0)  # (M,) lowest loss of a subset with the feature
         self.wanted = np.empty(len(alone))
         self.wanted[np.argsort(alone, kind="stable")] = np.linspace(1, 0.5, len(alone))
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
-        states, which = np.unique(np.column_stack([mask, left]), axis=0, return_inverse=True)
-        plans = np.array([self.plan(state[:-1].astype(bool), state[-1]) for state in states])
-        return np.where(mask, -np.inf, self.wanted + plans[which.reshape(-1)])
+    def scores(self, state: Acquisition) -> np.ndarray:
+        states, which = np.unique(np.column_stack([state.mask, state.left]), axis=0, return_inverse=True)
+        plans = np.array([self.plan(held[:-1].astype(bool), held[-1]) for held in states])
+        return np.where(state.mask, -np.inf, self.wanted + plans[which.reshape(-1)])
 
     def plan(self, had: np.ndarray, left: float) -> np.ndarray:
-        """(M,) the subset to have in the end."""
+        """(M,) the subset to complete."""
         joined = self.subsets | had
         spent = self.prices.total(joined) - self.prices.total(had[None])
-        affordable = spent <= left + AFFORDABLE_WITHIN
-        rest = left - np.where(affordable, spent, 0.0)
-        room = (~joined & (self.prices.now(joined) <= rest[:, None] + AFFORDABLE_WITHIN)).any(axis=1)
-        spending = affordable & ~room
-        pool = spending if spending.any() else affordable
+        within = affordable(spent, left)
+        rest = left - np.where(within, spent, 0.0)
+        room = (~joined & affordable(self.prices.now(joined), rest[:, None])).any(axis=1)
+        spending = within & ~room
+        pool = spending if spending.any() else within
         return self.subsets[np.where(pool, self.losses, np.inf).argmin()]
 
 

@@ -9,23 +9,24 @@ import numpy as np
 from scipy.special import expit
 
 from askwise.baselines.masked_network import MaskedRows, train_with_patience
+from askwise.baselines.two_networks import TwoNetworkBaseline, rollout
 from askwise.parameters import SHARE, Limits
-from askwise.baselines.two_networks import TwoNetworkRival, rollout
+from askwise.rows import EncodedRows
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
 
 EXPLORATION_ROUNDS = 10
-"""Training ends when the held-out loss has stopped falling so often, with less exploration each time."""
+"""How many times the held-out loss may stop falling, with less exploration each time, before training ends."""
 
 
-class DIME(TwoNetworkRival):
+class DIME(TwoNetworkBaseline):
     r"""Discriminative mutual information estimation: a value network that regresses the loss saved by a feature.
 
     .. math:: v_\phi(x_S)_i \approx E[l(f_\theta(x_S), y) - l(f_\theta(x_{S \cup i}), y)] = I(y; x_i \mid x_S)
 
     Gadgil, Covert, Lee (2024), "Estimating conditional mutual information for dynamic feature selection", Eqs. 2-3:
     the predictor minimizes its log loss on the states visited, the value network the squared error of the loss
-    saved by the feature bought. No feature tells more than the entropy of the prediction, so
+    saved by the feature bought. No feature carries more information than the entropy of the prediction, so
     :math:`v_i = H(f_\theta(x_S))\, \sigma(g_\phi(x_S)_i)`. The feature of the largest value per price is bought.
 
     Parameters
@@ -33,15 +34,15 @@ class DIME(TwoNetworkRival):
     hidden, dropout
         Widths of the hidden layers of both networks, and the dropout after each.
     max_features
-        Purchases per training episode; None = 10, or all where there are fewer. Every mask is answered all the same.
+        Purchases per training episode; None = 10, or all if there are fewer. Every mask is answered nevertheless.
     exploration, exploration_decay
         Share of random purchases in training, and the factor it is cut by whenever the held-out loss no longer falls.
     pretrain_epochs, epochs
-        At most so many epochs of the predictor under random masks, and of both networks together.
+        Maximum epochs of the predictor under random masks, and of both networks together.
     learning_rate, batch_size, patience
         Adam's rate, rows per step, and epochs without a lower held-out loss after which the rate is cut.
     holdout
-        Share of the rows that decide when to stop and which weights to keep.
+        Share of the rows held out for early stopping and for choosing the weights.
     costs, groups, random_state, progress
         As in `Baseline`.
 
@@ -49,17 +50,17 @@ class DIME(TwoNetworkRival):
     -----
     Deviations from the original:
 
-    1. A feature that is known, or that a row does not have, is never bought in training either; in the original it may
-       be, and saves nothing.
-    2. An episode is rolled out first; then the losses of all its states are one batch. The original makes the same sum
-       step by step; dropout is drawn anew here.
+    1. A feature that is known or missing is never bought in training; in the original it may be, without lowering the
+       loss.
+    2. An episode is rolled out first; then the losses of all its states form one batch, with new dropout. The original
+       adds the same losses step by step.
     3. Cells are scaled (the original only centers them), categories are one-hot, and the mask is given per column.
-    4. Exploration starts at one half (the authors' scripts: 0.05 or none), so that the values of features that are
-       seldom bought are learned too.
-    5. Dropout is sliced from draws made once, and the least rate of Adam is 1e-5 (the original: 1e-6).
+    4. Exploration starts at one half (the authors' scripts: 0.05 or none), so that the values of rarely
+       bought features are learned too.
+    5. Dropout is sliced from precomputed draws, and Adam's smallest rate is 1e-5 (the original: 1e-6).
     """
 
-    limits: ClassVar[Limits] = {**TwoNetworkRival.limits, "exploration": SHARE, "exploration_decay": SHARE}
+    limits: ClassVar[Limits] = {**TwoNetworkBaseline.limits, "exploration": SHARE, "exploration_decay": SHARE}
 
     def __init__(
         self,
@@ -118,23 +119,23 @@ class DIME(TwoNetworkRival):
             progress=self.progress,
         )
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """The estimated mutual information of each feature with the label, in nats."""
-        seen = self._seen(values, mask)
-        bound = entropy(self._answer(values, self.schema_.expand(mask) & ~np.isnan(values)))
+        seen = self.coder_(rows)
+        bound = entropy(self._answer(rows))
         return np.asarray(expit(self.chooser_layers_(seen)) * bound[:, None])
 
 
 class _Episodes:
-    """The losses of the two networks on the states that the policy visits."""
+    """Losses of the two networks on the states that the policy visits."""
 
-    def __init__(self, rival: DIME, predictor: Any, chooser: Any, data: MaskedRows) -> None:
+    def __init__(self, baseline: DIME, predictor: Any, chooser: Any, data: MaskedRows) -> None:
         self.predictor, self.chooser, self.data = predictor, chooser, data
-        self.free, self.n_steps, self.prices = rival._free(), rival._n_steps(), rival.prices_
-        self.exploration = rival.exploration
+        self.free, self.n_steps, self.prices = baseline._free(), baseline._n_steps(), baseline.prices_
+        self.exploration = baseline.exploration
 
     def loss(self, rows: Any) -> Any:
-        """Mean over states of the predictor's log loss (nothing bought included) and of the value's squared error."""
+        """Mean over states, the empty one included, of the predictor's log loss and the squared error of the value."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -153,7 +154,7 @@ class _Episodes:
         return (log_loss[0].sum() + (log_loss[1:] + (value - saved) ** 2)[reached].sum()) / n_states
 
     def prediction_loss(self, rows: Any) -> float:
-        """Mean log loss along the episodes of the policy as it is used, nothing bought included."""
+        """Mean log loss along the episodes of the greedy policy, the empty state included."""
         from torch.nn.functional import cross_entropy
 
         masks = self._rollout(rows, 0.0)[0]
@@ -162,7 +163,7 @@ class _Episodes:
         return float(cross_entropy(logits, self.data.labels[of_row]))
 
     def _rollout(self, rows: Any, exploration: float) -> tuple[Any, Any]:
-        """Episodes that buy the largest value per price, or anything at a share `exploration` of the steps."""
+        """Episodes that buy the largest value per price, or at random in a share `exploration` of the steps."""
         import torch
 
         def scores(seen: Any, mask: Any) -> Any:

@@ -1,4 +1,4 @@
-"""EDDI: buy the feature that tells most about the label, by a generative model of partly observed rows."""
+"""EDDI: buy the feature most informative about the label under a generative model of partly observed rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
-from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch
+from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
+from askwise.rows import EncodedRows
 
 CODES_AT_ONCE = 20_000
 RECONSTRUCTED = ("all", "observed")
@@ -30,14 +31,14 @@ class EDDI(Baseline):
 
     per price, and :math:`p(y \mid x_S)` is the mean of :math:`p(y \mid z)` over draws of z.
 
-    Deviations: 1. Numbers are standardised and decoded without bounds (theirs: squeezed into [0, 1]); a category is
+    Deviations: 1. Numbers are standardized and decoded without bounds (theirs: squeezed into [0, 1]); a category is
     a softmax over its levels and enters the set as the level that was seen; so is the label. 2. The bound counts
     all cells that a training row has, not only those left in the set (`reconstruct="observed"` is theirs): it is a
     bound on the likelihood of the row for every encoder, and it teaches the encoder what the hidden cells are.
     3. Sizes of the random subsets are uniform (theirs: each cell is dropped by a rate of its own). 4. The sampled
-    x_i carry the noise of the decoder (their program takes its means). 5. The draws are made once in `fit` and used
+    x_i include the decoder's noise (their program uses its means). 5. The draws are made once in `fit` and used
     for all rows, so a row's answer depends on no other row. 6. Prices divide the reward. 7. The likelihood
-    of the label has a weight. In the original, where a label is a number in [0, 1] with a standard deviation of 0.14,
+    of the label is weighted. In the original, where a label is a number in [0, 1] with a standard deviation of 0.14,
     a wrong one costs 25 nats; an unweighted softmax lets the encoder leave the label out. 8. Divergences are those of
     the paper (their program divides squares by a standard deviation where the formula has a variance). 9. Smaller
     encoder and fewer steps than their program (500 and 200 units, 30,000 steps).
@@ -103,14 +104,14 @@ class EDDI(Baseline):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("EDDI", "DynamicFeatureSelector")
         if self.reconstruct not in RECONSTRUCTED:
             raise InvalidInput(f"reconstruct must be one of {RECONSTRUCTED}; got {self.reconstruct!r}.")
-        cells = Cells(values, self.schema_, len(self.classes_))
-        self.vae_ = train_partial_vae(cells, values, y, rng, self)
+        cells = Cells(rows, self.schema_, len(self.classes_))
+        self.vae_ = train_partial_vae(cells, rows, y, rng, self)
         self.reward_ = InformationReward(self.vae_, self.samples, rng)
-        return self._predictor(self.reward_.predict), ScoredPolicy(self.reward_, self.prices_)
+        return self._predictor(self.reward_.predict), ScoredPolicy(self.reward_)
 
 
 class InformationReward:
@@ -123,7 +124,7 @@ class InformationReward:
     vae
         The trained autoencoder.
     samples, rng
-        How many draws, and where they come from.
+        Number of draws, and their generator.
     """
 
     def __init__(self, vae: PartialVAE, samples: int, rng: np.random.Generator) -> None:
@@ -135,22 +136,21 @@ class InformationReward:
         owner = schema.owner[cells.column[: -cells.n_classes]]
         self.owned = (owner == np.arange(len(schema.features))[:, None]).astype(float)  # (M, cells of features)
 
-    def predict(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def predict(self, rows: EncodedRows) -> np.ndarray:
         """p(y | x_S) for rows (n, D) and the mask per column, (n, C)."""
-        return _in_chunks(self._predict, values, mask, CODES_AT_ONCE // len(self.of_z))
+        return _in_chunks(self._predict, rows, CODES_AT_ONCE // len(self.of_z))
 
-    def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """R(i, x_S) for rows (n, D) and the features had (n, M), (n, M)."""
-        seen = self.vae.cells.schema.expand(mask) & ~np.isnan(values)
-        return _in_chunks(self._rewards, values, seen, CODES_AT_ONCE // (len(self.of_z) * mask.shape[1]))
+    def __call__(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        """R(i, x_S) for rows (n, D) and the features known (n, M), (n, M)."""
+        return _in_chunks(self._rewards, rows, CODES_AT_ONCE // (len(self.of_z) * mask.shape[1]))
 
-    def _predict(self, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        code = self.vae.code(*self.vae.cells(values, seen))
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        code = self.vae.code(*self.vae.cells(rows))
         return np.asarray(self.vae.label_proba(self._completions(code)).mean(axis=1))
 
-    def _rewards(self, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def _rewards(self, rows: EncodedRows) -> np.ndarray:
         cells, n_classes = self.vae.cells, self.vae.cells.n_classes
-        known = self.vae.code(*cells(values, seen))  # (n, K)
+        known = self.vae.code(*cells(rows))  # (n, K)
         drawn = cells.draw(self._completions(known), self.vae.noise, self.of_numbers, self.of_levels)  # (n, m, P)
         added = self.vae.elements(drawn) * np.where(cells.is_number, 1.0, drawn)[..., None]  # (n, m, P, K)
         of_label = added[:, :, -n_classes:].sum(axis=2)  # (n, m, K)
@@ -160,7 +160,7 @@ class InformationReward:
         return np.asarray((about_all - about_the_rest).mean(axis=1))
 
     def _completions(self, code: np.ndarray) -> np.ndarray:
-        """What the decoder says of the cells at each draw of z, (n, K) -> (n, m, P)."""
+        """Decoder outputs for the cells at each draw of z, (n, K) -> (n, m, P)."""
         mean, log_variance = self.vae.posterior(code[:, None])
         return self.vae.decode(mean + np.exp(log_variance / 2) * self.of_z)
 
@@ -170,7 +170,7 @@ class InformationReward:
         return gaussian_divergence(self.vae.posterior(code[:, :, None] + added), before)
 
 
-def _in_chunks(function: Answer, values: np.ndarray, seen: np.ndarray, rows: int) -> np.ndarray:
+def _in_chunks(function: Answer, rows: EncodedRows, n_at_once: int) -> np.ndarray:
     """`function` on some rows at a time, to bound the memory."""
-    starts = range(0, len(values), max(1, rows))
-    return np.concatenate([function(values[s : s + max(1, rows)], seen[s : s + max(1, rows)]) for s in starts])
+    starts = range(0, len(rows), max(1, n_at_once))
+    return np.concatenate([function(rows.take(slice(s, s + max(1, n_at_once)))) for s in starts])

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from askwise.baselines.masked_network import Best, MaskedRows, train_with_patience
-from askwise.baselines.two_networks import TwoNetworkRival, rollout
+from askwise.baselines.two_networks import TwoNetworkBaseline, rollout
 from askwise.networks import seeded
 from askwise.randomness import LARGEST_SEED
+from askwise.rows import EncodedRows
 
 SHARPNESS = 5.0
-"""Logits are multiplied by this before they are relaxed, as the authors' code has it."""
+"""Factor of the logits before the relaxation, as in the authors' code."""
 TEMPERATURES = tuple(np.geomspace(1.0, 0.1, 5).tolist())
-"""One round of training at each, from soft choices to nearly hard ones."""
+"""One round of training at each, from soft to nearly hard choices."""
 
 
-class GDFS(TwoNetworkRival):
+class GDFS(TwoNetworkBaseline):
     r"""Greedy dynamic feature selection: a policy trained to lower the loss of a predictor by its next choice.
 
     .. math:: \min_{\theta, \phi} E_{x, y}\, \sum_k E_{i \sim \pi_\phi(x_{S_k})}\, l(f_\theta(x_{S_k \cup i}), y)
@@ -26,20 +27,20 @@ class GDFS(TwoNetworkRival):
     Covert, Qiu, Lu, Kim, White, Lee (2023), "Learning to maximize mutual information for dynamic feature
     selection", Eq. 5 and Algorithm 1. The choice is relaxed by the Concrete distribution, so that the loss has a
     gradient in :math:`\phi`; at its optimum the policy picks the feature with the largest mutual information with the
-    label given what is known. When it is used it picks the feature of the largest logit.
+    label given what is known. At inference it picks the feature of the largest logit.
 
     Parameters
     ----------
     hidden, dropout
         Widths of the hidden layers of both networks, and the dropout after each.
     max_features
-        Purchases per training episode; None = 10, or all where there are fewer. Every mask is answered all the same.
+        Purchases per training episode; None = 10, or all if there are fewer. Every mask is answered nevertheless.
     pretrain_epochs, epochs
-        At most so many epochs of the predictor under random masks, and of both networks at each temperature.
+        Maximum epochs of the predictor under random masks, and of both networks at each temperature.
     learning_rate, batch_size, patience
         Adam's rate, rows per step, and epochs without a lower held-out loss after which the rate is cut.
     holdout
-        Share of the rows that decide when to stop and which weights to keep.
+        Share of the rows held out for early stopping and for choosing the weights.
     costs, groups, random_state, progress
         As in `Baseline`.
 
@@ -47,16 +48,16 @@ class GDFS(TwoNetworkRival):
     -----
     Deviations from the original:
 
-    1. A feature that is known, or that a row does not have, is never chosen in training either; in the original a
-       relaxed choice may fall on a known one.
-    2. An episode is rolled out first, by hard choices; then the loss of all its states is one batch. The original
-       makes the same sum step by step; dropout is drawn anew here.
-    3. The held-out loss uses the same draws in every epoch, each row several times where rows are few, and the final
-       weights are those of the lowest loss under the choices of largest logit, which are those of later use.
+    1. A feature that is known or missing is never chosen in training; in the original a relaxed choice may fall on a
+       known one.
+    2. An episode is rolled out first by hard choices; then the losses of all its states form one batch, with new
+       dropout. The original adds the same losses step by step.
+    3. The held-out loss uses the same draws in every epoch, each row several times in small tables, and the final
+       weights are those of the lowest loss under choices of the largest logit, as at inference.
     4. Cells are scaled (the original only centers them), categories are one-hot, and the mask is given per column.
-    5. Prices are not in the original: the probability of a choice is divided by the price. A trained policy is so sure
-       of its choice that only large differences of price change it.
-    6. Dropout is sliced from draws made once, and the least rate of Adam in pretraining is 1e-5 (the original: 1e-6).
+    5. Prices are not in the original: the probability of a choice is divided by the price. A trained policy is so
+       certain that only large price differences change its choice.
+    6. Dropout is sliced from precomputed draws, and Adam's smallest rate in pretraining is 1e-5 (the original: 1e-6).
     """
 
     def __init__(
@@ -118,22 +119,22 @@ class GDFS(TwoNetworkRival):
             )
         best.restore()
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Probability of each feature that is not had, up to a factor per row."""
-        logits = SHARPNESS * np.where(mask, -np.inf, self.chooser_layers_(self._seen(values, mask)))
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        """Probability of each feature that is not known, up to a factor per row."""
+        logits = SHARPNESS * np.where(mask, -np.inf, self.chooser_layers_(self.coder_(rows)))
         largest = logits.max(axis=1, keepdims=True)
         return np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
 
 
 class _Episodes:
-    """The losses of the two networks on the states that the policy visits."""
+    """Losses of the two networks on the states that the policy visits."""
 
     def __init__(self, predictor: Any, chooser: Any, data: MaskedRows, free: Any, n_steps: int) -> None:
         self.predictor, self.chooser, self.data = predictor, chooser, data
         self.free, self.n_steps = free, n_steps
 
     def relaxed_loss(self, rows: Any, temperature: float) -> Any:
-        """Mean loss after a relaxed choice in each state; the states follow from hard choices drawn beside them."""
+        """Mean loss after a relaxed choice in each state; the states follow from separately drawn hard choices."""
         import torch
 
         masks, bought = rollout(self.data, rows, self.free, self.n_steps, self._drawn)

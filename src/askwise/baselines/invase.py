@@ -1,4 +1,4 @@
-"""INVASE: a selector that reads the full row chooses which features a predictor may see."""
+"""INVASE: a selector that reads the full row chooses the features that a predictor sees."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
+from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
+from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 
-class INVASE(FullRowRival):
+class INVASE(FullRowBaseline):
     r"""Instance-wise variable selection (Yoon, Jordon, van der Schaar, ICLR 2019), bought under a budget.
 
-    Three networks are trained side by side. A selector reads the full row x and gives each feature a probability
+    Three networks are trained together. A selector reads the full row x and gives each feature a probability
     :math:`\pi_i(x)`; a set s of features is drawn from it; a predictor f sees :math:`x_s` only; a baseline b sees
     x. The selector follows the policy gradient of
 
     .. math:: E_{s \sim \pi(x)} [\ell(f(x_s), y) - \ell(b(x), y)] + \lambda\, E\, \|s\|_0 / M
 
     with the cross-entropy :math:`\ell`. Features are bought in the order of :math:`\pi_i(x)` per price until the
-    budget is spent. The selector reads cells that nobody has paid for, so the method cannot be used at a desk.
+    budget is spent. The selector reads cells that have not been paid for, so the method cannot be used in practice.
 
-    Deviations: 1. The original keeps what has a probability above one half, however much that is; here the
-    probabilities rank, and the budget cuts. 2. The predictor also learns on random subsets (`random_masks`), since
-    a budget leaves it with sets that the selector never draws. 3. Networks see the mask beside the cells; a category
-    is chosen as a whole. 4. No batch normalisation, so that each network is served as plain layers. 5. Fewer steps
-    at a higher learning rate (theirs: 10,000 at 1e-4). 6. Features that a row does not have are never drawn.
+    Deviations: 1. The original selects every feature with a probability above one half; here the probabilities rank
+    the features until the budget is spent. 2. The predictor also learns on random subsets (`random_masks`), since
+    a budget leads to sets that the selector never draws. 3. Networks see the mask beside the cells; a category
+    is chosen as a whole. 4. No batch normalization, so that each network is a stack of plain layers. 5. Fewer steps
+    at a higher learning rate (theirs: 10,000 at 1e-4). 6. Features missing in a row are never drawn.
 
     Parameters
     ----------
     sparsity
-        :math:`\lambda`, the price of selecting everything in units of the loss.
+        :math:`\lambda`, the cost of selecting all features, in units of the loss.
     selector, predictor
         Widths of the hidden ReLU layers; the baseline is as wide as the predictor.
     random_masks
@@ -85,27 +86,26 @@ class INVASE(FullRowRival):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            self.selector_layers_, self.predictor_layers_ = self._play(values, y, rng)
-        return self._predictor(self._answer), FullRowPolicy(self.selection_probability, self.prices_)
+            self.selector_layers_, self.predictor_layers_ = self._play(rows, y, rng)
+        return self._predictor(self._answer), FullRowPolicy(self.selection_probability)
 
-    def selection_probability(self, values: np.ndarray) -> np.ndarray:
+    def selection_probability(self, rows: EncodedRows) -> np.ndarray:
         """The selector's probability of each feature for encoded rows (n, D), (n, M)."""
-        return np.asarray(expit(self.selector_layers_(self.coder_(values, ~np.isnan(values)))))
+        return np.asarray(expit(self.selector_layers_(self.coder_(rows))))
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(softmax(self.predictor_layers_(self.coder_(rows)), axis=1))
 
-    def _play(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[Layers, Layers]:
-        """Train the three networks; what the selector and the predictor have become."""
+    def _play(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[Layers, Layers]:
+        """Train the three networks; returns selector and predictor."""
         import torch
 
-        present = ~np.isnan(values)
-        full_rows = torch.as_tensor(self.coder_(values, present), dtype=torch.float32)
-        had = torch.as_tensor(self.schema_.any_column(present), dtype=torch.float32)
+        full_rows = torch.as_tensor(self.coder_(rows), dtype=torch.float32)
+        had = torch.as_tensor(self.schema_.any_column(rows.observed), dtype=torch.float32)
         (n, n_inputs), n_features = full_rows.shape, had.shape[1]
         game = _Game(n_inputs, n_features, len(self.classes_), self.schema_.owner[self.coder_.column], self)
         labels = torch.as_tensor(y)
@@ -138,7 +138,7 @@ class _Game:
     owner
         (n_inputs,) the feature that each input belongs to.
     options
-        The rival, for its widths, `sparsity` and `random_masks`.
+        Gives the widths, `sparsity` and `random_masks`.
     """
 
     def __init__(self, n_inputs: int, n_features: int, n_classes: int, owner: np.ndarray, options: INVASE) -> None:
@@ -154,7 +154,7 @@ class _Game:
         return [*self.selector.parameters(), *self.predictor.parameters(), *self.baseline.parameters()]
 
     def loss(self, rows: Any, had: Any, labels: Any, random: Any) -> Any:
-        """Sum of the three losses; what a network is judged by, but does not learn from, is detached."""
+        """Sum of the three losses; terms that a network must not be trained by are detached."""
         import torch
         from torch.nn.functional import cross_entropy
 

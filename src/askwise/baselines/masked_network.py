@@ -1,4 +1,4 @@
-"""What rivals made of masked networks share: masked rows as tensors, training with patience, pretraining."""
+"""Shared by baselines with masked networks: masked rows as tensors, training with patience, pretraining."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from askwise.networks import CellCoder, Layers
 from askwise.progress import track
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 DROPOUT_DRAWS = 2**20
 JUDGED_STATES = 512
-"""Fewest states that a held-out loss is the mean of: few held-out rows are judged several times, drawn anew."""
+"""Fewest states in a held-out loss: small held-out sets are evaluated several times with new draws."""
 
 
 def feed_forward(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float) -> Any:
@@ -30,7 +31,7 @@ def feed_forward(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: 
 
 
 def _dropout(share: float) -> Any:
-    """Dropout by a slice, at a random place, of draws made once: torch's own costs more than the matrix products."""
+    """Dropout by a random slice of precomputed draws: torch's own costs more than the matrix products."""
     import torch
 
     class SlicedDropout(torch.nn.Module):
@@ -58,7 +59,7 @@ def served(network: Any) -> Layers:
 
 
 def held_out_rows(y: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train on and rows to judge by: one row in every ``1 / share`` of the rows sorted by class."""
+    """Training rows and held-out rows: one of every ``1 / share`` rows, sorted by class, is held out."""
     shuffled = rng.permutation(len(y))
     by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
     step = max(2, round(1 / share))
@@ -68,47 +69,46 @@ def held_out_rows(y: np.ndarray, share: float, rng: np.random.Generator) -> tupl
 
 
 class MaskedRows:
-    """Rows as tensors, as `CellCoder` shows them to a network, to be masked per feature by one product.
+    """Rows as tensors in the encoding of `CellCoder`, masked per feature by one product.
 
     Parameters
     ----------
-    values, y
+    rows, y
         (N, D) encoded cells with NaN where missing, and the position of each row's class, (N,).
     schema, coder
-        Columns and features, and how a network sees the cells.
+        Columns and features, and the encoding of the cells.
 
     Attributes
     ----------
     cells
-        (N, P): the coded cells, then which columns of the row are there.
+        (N, P): the coded cells, then which columns are present.
     available
-        (N, M) bool: features that can be had.
+        (N, M) bool: available features.
     labels
         (N,) class positions.
     """
 
-    def __init__(self, values: np.ndarray, y: np.ndarray, schema: Schema, coder: CellCoder) -> None:
+    def __init__(self, rows: EncodedRows, y: np.ndarray, schema: Schema, coder: CellCoder) -> None:
         import torch
 
-        present = ~np.isnan(values)
         owner = schema.owner[coder.column]
         self.n_features = len(schema.features)
-        self.cells = torch.as_tensor(coder(values, present), dtype=torch.float32)
-        self.available = torch.as_tensor(schema.any_column(present))
+        self.cells = torch.as_tensor(coder(rows), dtype=torch.float32)
+        self.available = torch.as_tensor(schema.any_column(rows.observed))
         self.labels = torch.as_tensor(y)
         self.owns = torch.as_tensor(owner == np.arange(self.n_features)[:, None], dtype=torch.float32)  # (M, P)
 
     @property
     def width(self) -> int:
-        """What a network sees of a row: P numbers."""
+        """P, the number of network inputs per row."""
         return int(self.cells.shape[1])
 
     def inputs(self, rows: Any, mask: Any) -> Any:
-        """What a network sees of `rows` (n,) under `mask` (n, M), whose entries may lie between 0 and 1: (n, P)."""
+        """Network inputs (n, P) of `rows` (n,) under `mask` (n, M), whose entries may lie between 0 and 1."""
         return self.cells[rows] * (mask @ self.owns)
 
     def random_masks(self, rows: Any) -> Any:
-        """(n, M) floats: size uniform on 0..M, then a uniform subset of that size, less what `rows` do not have."""
+        """(n, M) floats: size uniform on 0..M, then a uniform subset, without features missing in `rows`."""
         import torch
 
         draw = torch.rand(len(rows), self.n_features) > torch.rand(len(rows), 1)
@@ -122,7 +122,7 @@ class MaskedRows:
         return parts
 
     def repeated(self, rows: Any, states_of_each: int = 1) -> Any:
-        """`rows` as often as it takes to judge `JUDGED_STATES` states."""
+        """`rows` repeated until they give `JUDGED_STATES` states."""
         return rows.repeat(-(-JUDGED_STATES // (len(rows) * states_of_each)))
 
 
@@ -135,7 +135,7 @@ class Best:
         self._states: list[Any] = [copy.deepcopy(network.state_dict()) for network in networks]
 
     def offer(self, loss: float) -> None:
-        """Keep the weights as they are now if `loss` is the lowest so far."""
+        """Keep the current weights if `loss` is the lowest so far."""
         if loss < self.loss:
             self.loss = loss
             self._states = [copy.deepcopy(network.state_dict()) for network in self.networks]
@@ -161,19 +161,19 @@ def train_with_patience(
 ) -> None:
     """Adam until the held-out loss no longer falls; leaves the best weights.
 
-    The rate is cut to a fifth once more than `patience` epochs have not lowered the loss (by 0.01 %), and one such
-    epoch later training ends: the schedule of Covert et al. (2023) and of Gadgil et al. (2024).
+    The learning rate is divided by 5 after more than `patience` epochs without a lower loss (by 0.01 %), and training
+    ends one such epoch later: the schedule of Covert et al. (2023) and of Gadgil et al. (2024).
 
     Parameters
     ----------
     networks
-        What is trained.
+        The networks to train.
     epoch
-        Given the optimizer, makes the steps of one epoch.
+        Takes the optimizer and performs the steps of one epoch.
     held_out_loss
-        Loss of the networks as they are, without dropout.
+        Loss of the current networks, without dropout.
     rounds, next_round
-        Where training would end, it goes on at the first rate after a call of `next_round`, until the last round ends.
+        Instead of ending, training calls `next_round` and continues at the initial rate, until the last round ends.
     """
     import torch
 
@@ -215,7 +215,7 @@ def pretrain(
     patience: int,
     progress: bool | str = False,
 ) -> None:
-    r"""Train a classifier under random masks of the training `rows`, and stop by the loss on the `judged` ones.
+    r"""Train a classifier under random masks of `rows`, with early stopping by the loss on the `judged` rows.
 
     .. math:: \min_\theta E_S\, E_{x, y}\, l(f_\theta(x_S), y)
     """

@@ -1,4 +1,4 @@
-"""Opportunistic Learning: buy the feature that is expected to change the predictor's certainty most."""
+"""Opportunistic Learning: buy the feature expected to change the predictor's certainty most."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
-from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 
 LEAST_EXPLORATION = 0.1
 ROWS_AT_ONCE = 4096
-"""Rows whose certainty is computed together: all dropout masks of all their units are held at once."""
+"""Rows per batch when certainty is computed: the dropout masks of all their units are in memory at once."""
 
 
 class Opportunistic(Baseline):
@@ -33,18 +33,18 @@ class Opportunistic(Baseline):
 
     .. math:: r_i = \lVert Cert(x_S) - Cert(x_{S + i}) \rVert_1 / c_i
 
-    A second network Q estimates the reward. It has layers of its own and also reads, at every layer, the activations
-    of P, which its gradient does not enter. P and Q learn side by side from a replay memory of the purchases made.
+    A second network Q estimates the reward. It has its own layers and also reads the activations of P at every layer,
+    without passing gradients to P. P and Q are trained together from a replay memory of purchases.
 
     Deviations from the original, numbered:
 
-    1. `episodes_at_once` samples of the stream are bought side by side, and the training rows pass by again and again.
-    2. Q estimates the change of certainty, and is divided by the price now when features are compared, as the authors'
-       code has it; their paper divides the reward.
+    1. `episodes_at_once` samples of the stream are processed in parallel, and the training rows are repeated.
+    2. Q estimates the change of certainty, and is divided by the price now when features are compared, as in
+       the authors' code; their paper divides the reward.
     3. Dropout masks are drawn once, at the end of training, and are the same for all rows: an answer is the mean over
-       `n_samples` of them, does not change from call to call, and needs no torch. Q reads P without dropout.
-    4. The networks see the mask beside the cells. Labels are always asked for: there is no active learning.
-    5. No action "predict": the original takes it only when nothing else is left.
+       `n_samples` of them, is the same in every call, and needs no torch. Q reads P without dropout.
+    4. The networks see the mask beside the cells. All labels are used: there is no active learning.
+    5. No action "predict": the original takes it only when no feature is left.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class Opportunistic(Baseline):
     dropout, n_samples
         Share of P's units dropped, and dropout masks per certainty.
     n_episodes, episodes_at_once, updates_per_step
-        Samples bought in all, side by side, and updates after every purchase.
+        Samples in total, samples in parallel, and updates after every purchase.
     gamma
         Discount of later rewards; the authors' published experiment has 0.
     memory, batch_size, learning_rate, target_rate
-        Purchases remembered, purchases per update, of Adam, and the rate at which the target network follows.
+        Size of the replay memory, purchases per update, rate of Adam, and update rate of the target network.
     costs, groups, random_state, progress
         See `Baseline`.
     """
@@ -104,27 +104,27 @@ class Opportunistic(Baseline):
         self.learning_rate = learning_rate
         self.target_rate = target_rate
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("Opportunistic", "StaticCMI")
         if self.memory < self.episodes_at_once:
             raise InvalidInput(
-                f"Opportunistic: memory must hold the {self.episodes_at_once} purchases made side by side; got "
+                f"Opportunistic: memory must hold the {self.episodes_at_once} purchases made in parallel; got "
                 f"{self.memory!r}."
             )
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
+            data = MaskedRows(rows, y, self.schema_, self.coder_)
             network = _Stream(self, data, len(self.classes_), rng).learn()
         self.dropped_ = _DroppedOut.draw(network.p, self.dropout, self.n_samples, rng)
         self.q_layers_ = Layers.from_torch(network.q, "relu")
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.dropped_.certainty(self.coder_(values, mask))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return self.dropped_.certainty(self.coder_(rows))
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         """Expected change of certainty by each feature, (n, M)."""
-        inputs = state_inputs(self.coder_, self.schema_, values, mask)
+        inputs = self.coder_(rows)
         *bodies, head = zip(self.q_layers_.weights, self.q_layers_.biases, strict=True)
         own = inputs
         for (weight, bias), shared in zip(bodies, self.dropped_.activations(inputs), strict=True):
@@ -134,7 +134,7 @@ class Opportunistic(Baseline):
 
 @dataclass(frozen=True)
 class _DroppedOut:
-    """P as arrays, with dropout masks that are fixed: `kept[l]` is (K, H_l), 0 or 1 / (1 - dropout)."""
+    """P as arrays, with fixed dropout masks: `kept[l]` is (K, H_l), 0 or 1 / (1 - dropout)."""
 
     layers: Layers
     kept: list[np.ndarray]
@@ -167,7 +167,7 @@ class _DroppedOut:
 
 
 class _Stream:
-    """Training rows that pass by: bought by Q, rewarded by P, and remembered for both."""
+    """A stream of training rows: Q buys, P gives the reward, and both learn from the memory."""
 
     def __init__(self, options: Opportunistic, data: MaskedRows, n_classes: int, rng: np.random.Generator) -> None:
         import torch
@@ -241,7 +241,7 @@ class _Stream:
                 later = self.target.value(seen_after).masked_fill(~left, -torch.inf).max(dim=1).values
                 goal = reward + self.options.gamma * torch.where(left.any(dim=1), later, 0.0)
         estimate = self.network.value(seen).gather(1, bought[:, None]).squeeze(1)
-        both = torch.cat([seen, seen_after])  # what is known before a purchase is a state to predict from too
+        both = torch.cat([seen, seen_after])  # P also learns the state before a purchase
         predicting = functional.cross_entropy(self.network.predict(both)[0], self.data.labels[rows].repeat(2))
         loss: Any = predicting + functional.mse_loss(estimate, goal)
         self.optimizer.zero_grad()

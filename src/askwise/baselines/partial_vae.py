@@ -1,6 +1,6 @@
 """A variational autoencoder of partly observed rows: the set of observed cells in, all cells and the label out.
 
-Trained with torch, served from numpy arrays.
+Trained with torch, evaluated with numpy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from askwise.networks import CellCoder, Layers, seeded, train
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import sample
 
@@ -28,8 +29,8 @@ class Cells:
     A number is in the set of observed cells where it is observed; a level, where it is the one observed.
     """
 
-    def __init__(self, values: np.ndarray, schema: Schema, n_classes: int) -> None:
-        self.coder = CellCoder(values, schema)
+    def __init__(self, rows: EncodedRows, schema: Schema, n_classes: int) -> None:
+        self.coder = CellCoder(rows, schema)
         self.schema = schema
         self.n_classes = n_classes
         widths = np.append(self.coder.widths, n_classes)
@@ -45,18 +46,16 @@ class Cells:
     def n_cells(self) -> int:
         return len(self.column)
 
-    def __call__(
-        self, values: np.ndarray, mask: np.ndarray, y: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, rows: EncodedRows, y: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Cells (n, P) and which of them are in the set (n, P); labels `y` of -1, and None, are not observed."""
-        coded = self.coder(values, mask)[:, : self.n_cells - self.n_classes]
-        hidden = np.full(len(values), -1) if y is None else y
+        coded = self.coder(rows)[:, : self.n_cells - self.n_classes]
+        hidden = np.full(len(rows), -1) if y is None else y
         cells = np.hstack([coded, hidden[:, None] == np.arange(self.n_classes)])
-        seen = np.column_stack([mask, hidden >= 0])[:, self.column]
+        seen = np.column_stack([rows.observed, hidden >= 0])[:, self.column]
         return cells, np.where(self.is_number, seen, cells == 1)
 
     def draw(self, outputs: np.ndarray, noise: float, of_numbers: np.ndarray, of_levels: np.ndarray) -> np.ndarray:
-        """Cells (..., P) from what the decoder says of them, by given normal and Gumbel draws."""
+        """Cells (..., P) sampled from the decoder's outputs by given normal and Gumbel draws."""
         cells = np.where(self.is_number, outputs + noise * of_numbers, 0.0)
         disturbed = np.where(self.is_level, (outputs + of_levels)[..., self.block], -np.inf)
         chosen = np.take_along_axis(
@@ -81,7 +80,7 @@ class PartialVAE:
     encoder, decoder
         Layers from the code (K,) to mean and log variance of z, (2 L,), and from z to the cells (P,).
     cells, noise
-        What the cells are, and the standard deviation of a (scaled) number.
+        The layout of the cells, and the standard deviation of a (scaled) number.
     """
 
     slope: np.ndarray
@@ -92,7 +91,7 @@ class PartialVAE:
     noise: float
 
     def elements(self, cells: np.ndarray) -> np.ndarray:
-        """What each cell adds to the code of a set, (..., P) -> (..., P, K)."""
+        """Contribution of each cell to the code of a set, (..., P) -> (..., P, K)."""
         out = cells[..., None] * self.slope
         out += self.offset
         return np.maximum(out, 0.0, out=out)
@@ -109,7 +108,7 @@ class PartialVAE:
         return both[..., :half], np.clip(both[..., half:], -LARGEST_LOG_VARIANCE, LARGEST_LOG_VARIANCE)
 
     def decode(self, z: np.ndarray) -> np.ndarray:
-        """What the decoder says of the cells, (..., L) -> (..., P): means of numbers, logits of levels."""
+        """Decoder outputs, (..., L) -> (..., P): means of numbers, logits of levels."""
         return self.decoder(z.reshape(-1, z.shape[-1])).reshape(*z.shape[:-1], -1)
 
     @property
@@ -131,17 +130,16 @@ def gaussian_divergence(p: tuple[np.ndarray, np.ndarray], q: tuple[np.ndarray, n
 
 
 def train_partial_vae(
-    cells: Cells, values: np.ndarray, y: np.ndarray, rng: np.random.Generator, options: Any
+    cells: Cells, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator, options: Any
 ) -> PartialVAE:
-    """Maximize the evidence bound on random subsets of the cells that each row has, the label among them."""
+    """Maximize the evidence bound on random subsets of each row's cells, the label included."""
     import torch
 
-    present = ~np.isnan(values)
-    everything, in_row = (torch.as_tensor(part, dtype=torch.float32) for part in cells(values, present, y))
+    everything, in_row = (torch.as_tensor(part, dtype=torch.float32) for part in cells(rows, y))
     n_features = len(cells.schema.features)
 
     def draw() -> tuple[Any, ...]:
-        mask = sample(len(values), n_features + 2, rng)[:, : n_features + 1]
+        mask = sample(len(rows), n_features + 2, rng)[:, : n_features + 1]
         kept = np.column_stack([cells.schema.expand(mask[:, :-1]), mask[:, -1]])[:, cells.column]
         return everything, in_row * torch.as_tensor(kept, dtype=torch.float32), in_row
 
@@ -151,7 +149,7 @@ def train_partial_vae(
             network.parameters(),
             draw,
             lambda x, seen, there: network(x, seen, there if options.reconstruct == "all" else seen),
-            epochs=max(1, ceil(options.steps / ceil(len(values) / options.batch_size))),
+            epochs=max(1, ceil(options.steps / ceil(len(rows) / options.batch_size))),
             batch_size=options.batch_size,
             learning_rate=options.learning_rate,
             description="training the partial autoencoder",

@@ -1,4 +1,4 @@
-"""Lines to measure rivals against: a random order, everything at once, and the exact greedy policy on made data."""
+"""Reference points: a random order, full information, and the exact greedy policy on synthetic data."""
 
 from __future__ import annotations
 
@@ -7,55 +7,52 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import entr, expit
 
-from askwise.acquire.acquisition import Trajectory
+from askwise.acquire.evaluation import FinalState
 from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
+from askwise.acquire.trajectory import Trajectory
 from askwise.baselines.aaco import AACO
-from askwise.baselines.base import Baseline, FullRowPolicy, FullRowRival, ScoredPolicy
-from askwise.parameters import Limits, Whole
+from askwise.baselines.base import Baseline, FullRowBaseline, FullRowPolicy, ScoredPolicy
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
-from askwise.datasets.gaussian import GaussianDataset
-from askwise.datasets.switch import SWITCH, SwitchDataset
-from askwise.epistemic import assess
+from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
+from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty
-
-N_NODES = 20
 
 
 class RandomOrder(AACO):
-    """Features in a random order for each case, with the predictor of `AACO`: the lower line.
+    """Features in a random order for each case, with the predictor of `AACO`: a lower bound.
 
     Parameters
     ----------
     estimator, adaptation, width, epochs, learning_rate, batch_size, weight_decay
-        The predictor, as in `AACO`; what chooses there is not used.
+        The predictor, as in `AACO`; its acquisition policy is not used.
     costs, groups, random_state, progress
         As in `Baseline`.
     """
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        predictor, _ = super()._train(values, y, rng)
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        predictor, _ = super()._train(rows, y, rng)
         return predictor, Random(seed_from(rng))
 
 
-class FullInformation(FullRowRival):
-    """A classifier that sees the whole row under every budget: the upper line.
+class FullInformation(FullRowBaseline):
+    """A classifier that sees the full row under every budget: an upper bound.
 
-    `acquire` and `evaluate` buy features by price, as far as the money goes, but predict from everything from the
-    start. `predict_proba` answers from what it is given, by a classifier trained on those columns alone.
+    `acquire` and `evaluate` buy the cheapest features that the budget allows, but predict from the full row from the
+    start. `predict_proba` uses only the given cells, by a classifier trained on those columns alone.
 
     Parameters
     ----------
     classifier
-        An unfitted classifier, which sees numbers only (see `StaticCMI`); None takes a strong one.
+        An unfitted classifier on numeric input (see `StaticCMI`); None uses a strong default.
     max_models
-        How many subsets keep their fitted classifier.
+        Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
     """
@@ -76,30 +73,29 @@ class FullInformation(FullRowRival):
         self.classifier = classifier
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         classifier = strong_classifier() if self.classifier is None else self.classifier
-        cells = DesignMatrix(values, self.schema_)
-        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(values), self.classes_[y])
-        return self._predictor(cells.asking(models)), FullRowPolicy(self._all_alike, self.prices_)
+        cells = DesignMatrix(rows, self.schema_)
+        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(rows), self.classes_[y])
+        return self._predictor(cells.asking(models)), FullRowPolicy(self._all_alike)
 
-    def _all_alike(self, rows: np.ndarray) -> np.ndarray:
+    def _all_alike(self, rows: EncodedRows) -> np.ndarray:
         return np.ones((len(rows), len(self.features_)))
 
     def acquire(
         self, X: Any, budget: Any = None, stop: Stopping | None = None, available: Any = None, known: Any = None
     ) -> Trajectory:
-        """As that of `DynamicFeatureSelector`, with the prediction from everything at every step."""
+        """As that of `DynamicFeatureSelector`, with the prediction from the full row at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))
 
-    def final_states(
-        self, X: Any, budgets: Sequence[float], policy: Policy | None = None
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
         """As that of `DynamicFeatureSelector`, with the prediction from everything under every budget."""
         everything = self.predict_proba(X)
-        return [(everything, spent, bought) for _, spent, bought in super().final_states(X, budgets, policy)]
+        return [end._replace(proba=everything) for end in super().final_states(X, budgets, policy)]
 
-    def _seeing(self, truth: np.ndarray, run: Trajectory) -> Trajectory:
-        proba, found = assess(self.predictor_, None, truth, ~np.isnan(truth))
+    def _seeing(self, truth: EncodedRows, run: Trajectory) -> Trajectory:
+        belief = self.beliefs_.believe(truth)
+        proba, found = belief.proba, self.beliefs_.uncertainty(belief, truth)
         uncertainty = {
             name: np.repeat(values[:, None], run.n_steps + 1, axis=1) for name, values in found.as_dict().items()
         }
@@ -108,19 +104,19 @@ class FullInformation(FullRowRival):
 
 
 class ExactOracle(Baseline):
-    r"""The exact p(y | x_S) of a made data set, and the feature of the largest exact :math:`I(y; x_i \mid x_S)` next.
+    r"""The exact p(y | x_S) of synthetic data, and the feature of largest exact :math:`I(y; x_i \mid x_S)` next.
 
     Parameters
     ----------
     data
-        What `askwise.datasets.make_gaussian` or `make_switch` made; the rows given to `fit` must be its own kind.
+        The result of `make_gaussian` or `make_switch`; the rows given to `fit` must come from the same distribution.
     costs, groups, random_state, progress
-        As in `Baseline`; each column must be a feature of its own.
+        As in `Baseline`; each column must be its own feature.
     """
 
     def __init__(
         self,
-        data: GaussianDataset | SwitchDataset,
+        data: SyntheticDataset,
         *,
         costs: Any = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
@@ -130,66 +126,24 @@ class ExactOracle(Baseline):
         super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
         self.data = data
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if not isinstance(self.data, GaussianDataset | SwitchDataset):
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        if not isinstance(self.data, SyntheticDataset):
             raise InvalidInput(f"ExactOracle: data must come from make_gaussian or make_switch; got {self.data!r}.")
-        if len(self.features_) < values.shape[1]:
+        if len(self.features_) < len(self.schema_.columns):
             raise InvalidInput("ExactOracle knows the gain of single columns only; leave out groups.")
         if not np.array_equal(self.classes_, self.data.classes):
             raise InvalidInput(
                 f"ExactOracle: y must hold the classes of the data, {self.data.classes.tolist()}; "
                 f"got {self.classes_.tolist()}."
             )
-        self._answer(values[:1], ~np.isnan(values[:1]))  # refuses the columns of another table
+        self._answer(rows.take([0]))  # refuses the columns of another table
         columns = [column.label for column in self.schema_.columns]
         if self.schema_.framed and columns != list(self.data.X.columns):
             raise InvalidInput(f"ExactOracle: X must have its columns in the order of the data set; got {columns}.")
-        return self._predictor(self._answer), ScoredPolicy(self._gain, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._gain)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.data.exact_proba(self.schema_.decode(np.where(mask, values, np.nan)))
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return self.data.exact_proba(self.schema_.decode(rows))
 
-    def _gain(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        rows = self.data._rows(self.schema_.decode(values))
-        cells = self.data._numbers(rows)
-        if isinstance(self.data, SwitchDataset):
-            return switch_gain(self.data, cells, mask)
-        return np.where(mask, 0.0, self.data.exact_gain(np.nan_to_num(cells), mask))
-
-
-def switch_gain(data: SwitchDataset, cells: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    r"""Exact :math:`I(y; x_i \mid x_S)` on switch data, (n, D), 0 where known: how far entropy falls on average.
-
-    A feature of a block is a mixture of two Gaussians around that block's vote, integrated by Gauss-Hermite
-    quadrature; the switch is uniform.
-    """
-    known = np.where(mask, cells, np.nan)
-    n, n_signals = len(cells), data.n_settings * data.block_size
-    evidence = np.nan_to_num(known[:, :n_signals]).reshape(n, data.n_settings, data.block_size).sum(axis=2)
-    votes = expit(2 * evidence / data.noise**2)  # (n, settings)
-    nodes, weights = np.polynomial.hermite.hermgauss(N_NODES)
-    readings = np.concatenate([side + np.sqrt(2) * data.noise * nodes for side in (-1.0, 1.0)])
-    before = _entropy(data, known)
-    gain = np.zeros(cells.shape)
-    for i in range(n_signals):
-        vote = votes[:, [i // data.block_size]]
-        chance = np.hstack([(1 - vote) * weights, vote * weights]) / np.sqrt(np.pi)
-        gain[:, i] = before - _expected_entropy(data, known, i, readings, chance)
-    settings = np.arange(data.n_settings, dtype=float)
-    even = np.full((n, data.n_settings), 1 / data.n_settings)
-    gain[:, -1] = before - _expected_entropy(data, known, list(data.X.columns).index(SWITCH), settings, even)
-    return np.where(mask, 0.0, np.maximum(gain, 0.0))
-
-
-def _expected_entropy(
-    data: SwitchDataset, known: np.ndarray, i: int, outcomes: np.ndarray, chance: np.ndarray
-) -> np.ndarray:
-    """(n,) mean entropy of the label once cell `i` turned out to be each of `outcomes` (B,) with `chance` (n, B)."""
-    tried = np.repeat(known[:, None], len(outcomes), axis=1)  # (n, B, D)
-    tried[:, :, i] = outcomes
-    after = _entropy(data, tried.reshape(-1, known.shape[1])).reshape(chance.shape)
-    return (chance * after).sum(axis=1)
-
-
-def _entropy(data: SwitchDataset, cells: np.ndarray) -> np.ndarray:
-    return np.asarray(entr(data._exact_proba(cells, ~np.isnan(cells))).sum(axis=1))
+    def _gain(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        return np.where(mask, 0.0, self.data.exact_gain(self.schema_.decode(rows), mask))

@@ -1,4 +1,4 @@
-"""StaticCMI: one ranking of the features for all cases, and a classifier trained on each subset alone."""
+"""StaticCMI: one feature ranking for all cases, and a classifier trained on each subset alone."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
+from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.parameters import Limits, Whole
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
+from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 CRITERIA = ("mi", "cmim", "jmi")
@@ -31,7 +33,7 @@ CRITERIA = ("mi", "cmim", "jmi")
 class StaticCMI(Baseline):
     r"""Features ranked once by conditional mutual information with the label; a decision tree per subset.
 
-    The static line of the paper (Section 4.1; the tree of its Appendix G: 5 rows to split, 2 per leaf). The ranking
+    The static baseline of the paper (Section 4.1; the tree of its Appendix G: 5 rows to split, 2 per leaf). The ranking
     is greedy: after the features :math:`S` the next one is
 
     .. math:: \arg\max_i \; I(x_i; y \mid x_S) / c_i
@@ -49,22 +51,23 @@ class StaticCMI(Baseline):
     n_bins
         Bins of a number.
     classifier
-        An unfitted classifier to take the place of the tree. It sees numbers only: scaled numbers with the mean
-        where a training row lacks the cell, one column per category.
+        An unfitted classifier to use instead of the tree. Its input is numeric: scaled numbers, with the mean in place
+        of missing cells, and one column per category.
     max_models
-        How many subsets keep their fitted classifier.
+        Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
 
     Attributes
     ----------
-    order_ : (M,) positions of the features, most wanted first
+    order_ : (M,) positions of the features, the most informative first
 
     Notes
     -----
     Deviations: 1. The paper does not say how conditional mutual information is estimated; bins, criterion and
-    correction are ours. 2. A row that lacks a feature of the ranking gets the next one instead, and a tree trained on
-    just what it has. 3. With prices the information is divided by the price at that point of the ranking.
+    correction are ours. 2. Where a feature of the ranking is missing in a row, the next one is bought instead, and
+    the tree is one trained on the features that the row has. 3. With prices the information is divided by the price at
+    that point of the ranking.
     """
 
     limits: ClassVar[Limits] = {"n_bins": Whole(2), "max_models": Whole(1)}
@@ -87,47 +90,47 @@ class StaticCMI(Baseline):
         self.classifier = classifier
         self.max_models = max_models
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.criterion not in CRITERIA:
             raise InvalidInput(f"StaticCMI: criterion must be one of {CRITERIA}; got {self.criterion!r}.")
-        levels = discretised(values, y, self.schema_, int(self.n_bins))
+        levels = discretized(rows, y, self.schema_, int(self.n_bins))
         self.order_ = greedy_order(levels, y, self.prices_, self.criterion)
         classifier = paper_tree() if self.classifier is None else self.classifier
-        cells = DesignMatrix(values, self.schema_)
-        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(values), self.classes_[y])
+        cells = DesignMatrix(rows, self.schema_)
+        models = LocalPredictor(with_seed(classifier, rng), self.max_models).fit(cells(rows), self.classes_[y])
         return self._predictor(cells.asking(models)), FixedOrder(self.order_)
 
 
 class FixedOrder(Policy):
-    """The same order for all rows, whatever it costs: `order` (M,), first to buy first."""
+    """The same order of purchase for all rows, whatever the prices: `order` (M,)."""
 
     def __init__(self, order: np.ndarray) -> None:
         self.order = order
 
-    def scores(self, X: np.ndarray, mask: np.ndarray, left: np.ndarray) -> np.ndarray:
+    def scores(self, state: Acquisition) -> np.ndarray:
         wanted = np.empty(len(self.order))
         wanted[self.order] = np.arange(len(self.order), 0, -1)
-        return np.where(mask, -np.inf, wanted)
+        return np.where(state.mask, -np.inf, wanted)
 
 
 class DesignMatrix:
-    """Encoded rows as an ordinary classifier takes them: scaled numbers, one column per category, no holes."""
+    """Encoded rows as input of an ordinary classifier: scaled numbers, one column per category, nothing missing."""
 
-    def __init__(self, values: np.ndarray, schema: Schema) -> None:
-        self._coder = CellCoder(values, schema)
+    def __init__(self, rows: EncodedRows, schema: Schema) -> None:
+        self._coder = CellCoder(rows, schema)
         n_columns = len(schema.columns)
         self.owner = self._coder.column[:-n_columns]  # (P,) column of the table that a cell comes from
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """(n, D), NaN where missing -> (n, P), missing cells at the mean of a number and without a category."""
-        return self._coder(values, ~np.isnan(values))[:, : len(self.owner)]
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        """Encoded rows -> (n, P), missing cells at the mean of a number and without a category."""
+        return self._coder(rows)[:, : len(self.owner)]
 
-    def asking(self, models: SubsetPredictor) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """The answers of a predictor that was trained on these matrices, from encoded rows and mask per column."""
+    def asking(self, models: SubsetPredictor) -> Callable[[EncodedRows], np.ndarray]:
+        """The answers of a predictor that was trained on these matrices, from encoded rows."""
         return partial(self._asked, models)
 
-    def _asked(self, models: SubsetPredictor, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return models.predict_proba(self(values), mask[:, self.owner])
+    def _asked(self, models: SubsetPredictor, rows: EncodedRows) -> np.ndarray:
+        return models.predict_proba(self(rows), rows.observed[:, self.owner])
 
 
 def paper_tree() -> DecisionTreeClassifier:
@@ -151,7 +154,7 @@ def _with_squares(cells: np.ndarray) -> np.ndarray:
 
 
 def with_seed(classifier: Any, rng: np.random.Generator) -> Any:
-    """A clone whose open seeds, inner ones included, are drawn from `rng`."""
+    """A clone whose unset random states, nested ones included, are drawn from `rng`."""
     if not hasattr(classifier, "fit") or isinstance(classifier, type):
         raise InvalidInput(f"classifier must be an unfitted scikit-learn classifier; got {classifier!r}.")
     own = clone(classifier)
@@ -160,18 +163,18 @@ def with_seed(classifier: Any, rng: np.random.Generator) -> Any:
     return own.set_params(**{name: seed_from(rng) for name in unset})
 
 
-def discretised(values: np.ndarray, y: np.ndarray, schema: Schema, n_bins: int) -> np.ndarray:
+def discretized(rows: EncodedRows, y: np.ndarray, schema: Schema, n_bins: int) -> np.ndarray:
     """(N, M) a whole number per feature and row, -1 where the row lacks the feature."""
-    levels = np.full((len(values), len(schema.features)), -1)
-    for i, members in enumerate(schema.feature_columns):
-        there = np.flatnonzero(~np.isnan(values[:, members]).all(axis=1))
-        cells = values[np.ix_(there, members)]
-        if len(members) > 1:
+    levels = np.full((len(rows), len(schema.features)), -1)
+    for i, columns in enumerate(schema.feature_columns):
+        there = np.flatnonzero(rows.observed[:, columns].any(axis=1))
+        cells = rows.values[np.ix_(there, columns)]
+        if len(columns) > 1:
             tree = DecisionTreeClassifier(max_leaf_nodes=n_bins, min_samples_leaf=2, random_state=0).fit(
                 cells, y[there]
             )
             codes = tree.apply(cells)
-        elif schema.is_category[members[0]]:
+        elif schema.is_category[columns[0]]:
             codes = cells[:, 0]
         else:
             codes = np.searchsorted(np.quantile(cells, np.linspace(0, 1, n_bins + 1)[1:-1]), cells[:, 0], side="right")
@@ -188,7 +191,7 @@ def greedy_order(levels: np.ndarray, y: np.ndarray, prices: Prices, criterion: s
     for _ in range(n_features):
         worth = alone if not given else np.min(given, axis=0) if criterion == "cmim" else np.mean(given, axis=0)
         price = np.maximum(prices.now(had)[0], np.finfo(float).tiny)
-        # What has no information left is ranked by what it has alone.
+        # Features without information given the others are ranked by their information alone.
         ranked = np.where(had[0], -np.inf, np.where(worth > 0, worth, 1e-9 * alone) / price)
         chosen = int(ranked.argmax())
         order.append(chosen)
@@ -199,7 +202,7 @@ def greedy_order(levels: np.ndarray, y: np.ndarray, prices: Prices, criterion: s
 
 
 def conditional_information(levels: np.ndarray, y: np.ndarray, given: np.ndarray) -> np.ndarray:
-    r"""(M,) :math:`I(x_i; y \mid z)` in nats from counts, over the rows that have both cells; never below 0.
+    r"""(M,) :math:`I(x_i; y \mid z)` in nats from counts, over the rows with both cells; at least 0.
 
     `levels` (N, M) and `given` (N,) are whole numbers, -1 = missing. Less the bias of counted entropies by Miller and
     Madow: half the number of occupied cells, signed as the entropies are, per row.

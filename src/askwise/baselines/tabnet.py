@@ -9,20 +9,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from askwise.acquire.policies import Policy
-from askwise.baselines.base import FullRowPolicy, FullRowRival
-from askwise.parameters import ADAM, Flag, Limits, Number, Whole
+from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
+from askwise.parameters import ADAM, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import sample
 
 VIRTUAL_BATCH = 128
 
 
-class TabNet(FullRowRival):
+class TabNet(FullRowBaseline):
     r"""TabNet (Arik and Pfister, AAAI 2021, as `pytorch-tabnet` has it) with a budget.
 
     In each of its decision steps b, TabNet puts sparse attention :math:`M_b` on the features of a row and adds
@@ -32,12 +33,12 @@ class TabNet(FullRowRival):
 
     ranks the features, which are bought in that order per price until the budget is spent. The prediction is that
     of the same network on the features bought, with 0 for the others: the mean of a scaled number, no category.
-    The attention reads cells that nobody has paid for, so the method cannot be used at a desk.
+    The attention reads cells that have not been paid for, so the method cannot be used in practice.
 
     Deviations: 1. The original predicts from full rows and has no budget. 2. It is trained on random subsets
-    (`masked`), with the same zeros; without that its answers on a few features are poor, since a row of means is
-    like no row. 3. Categories are one-hot cells that share one attention, as do the columns of a group (the
-    original embeds categories). 4. No early stopping, which would take rows away from small tables.
+    (`masked`), with the same zeros; without that its predictions from few features are poor, since a row of means is
+    unlike any training row. 3. Categories are one-hot cells that share one attention, as do the columns of a group (the
+    original embeds categories). 4. No early stopping, which would take training rows from small tables.
 
     Parameters
     ----------
@@ -88,14 +89,14 @@ class TabNet(FullRowRival):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if len(values) < 2:
-            raise InvalidInput(f"TabNet normalises over batches and needs 2 rows or more; got {len(values)}.")
-        self.coder_ = _FeatureCells(values, self.schema_)
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+        if len(rows) < 2:
+            raise InvalidInput(f"TabNet normalizes over batches and needs 2 rows or more; got {len(rows)}.")
+        self.coder_ = _FeatureCells(rows, self.schema_)
         with seeded(seed_from(rng)), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the library: its device, and that there is no early stopping
-            self.network_ = self._trained_network(self.coder_(values, ~np.isnan(values)), y, rng)
-        return self._predictor(self._answer), FullRowPolicy(self.importance, self.prices_)
+            self.network_ = self._trained_network(self.coder_(rows), y, rng)
+        return self._predictor(self._answer), FullRowPolicy(self.importance)
 
     def _trained_network(self, cells: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> Any:
         make = tabnet_classifier()
@@ -126,32 +127,32 @@ class TabNet(FullRowRival):
         )
         return model.network
 
-    def importance(self, values: np.ndarray) -> np.ndarray:
+    def importance(self, rows: EncodedRows) -> np.ndarray:
         """Importance of each feature for encoded rows (n, D), by the attention, (n, M)."""
         import torch
 
         with torch.no_grad():
-            of_cells = self.network_.forward_masks(torch.as_tensor(self.coder_(values, ~np.isnan(values))))[0]
+            of_cells = self.network_.forward_masks(torch.as_tensor(self.coder_(rows)))[0]
         return self.coder_.by_feature(of_cells.double().numpy())
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
         import torch
 
         with torch.no_grad():
-            logits = self.network_(torch.as_tensor(self.coder_(values, mask)))[0]
+            logits = self.network_(torch.as_tensor(self.coder_(rows)))[0]
         return np.asarray(torch.softmax(logits.double(), dim=1).numpy())
 
 
 class _FeatureCells:
     """Rows as scaled numbers and one-hot categories, (n, P), without a mask; a hidden cell is 0."""
 
-    def __init__(self, values: np.ndarray, schema: Schema) -> None:
-        self.coder = CellCoder(values, schema)
+    def __init__(self, rows: EncodedRows, schema: Schema) -> None:
+        self.coder = CellCoder(rows, schema)
         self.owner = schema.owner[self.coder.column[: -len(schema.columns)]]  # (P,), the feature of each cell
         self.features = np.arange(len(schema.features))
 
-    def __call__(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        return self.coder(values, mask)[:, : len(self.owner)].astype(np.float32)
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return self.coder(rows)[:, : len(self.owner)].astype(np.float32)
 
     def by_feature(self, of_cells: np.ndarray) -> np.ndarray:
         """Sum over the cells of each feature, (n, P) -> (n, M)."""
@@ -171,7 +172,7 @@ class _RandomHiding:
         self.rng = rng
 
     def _set_seed(self) -> None:
-        """The library would seed numpy's global generator here; the draws have one of their own."""
+        """The library would seed numpy's global generator here; this class has its own."""
 
     def __call__(self, cells: Any, labels: Any) -> tuple[Any, Any]:
         n_features = int(self.owner.max()) + 1
@@ -180,7 +181,7 @@ class _RandomHiding:
 
 
 def _batch_sizes(n: int, largest: int) -> tuple[int, int]:
-    """Rows per batch and per normalisation: whole multiples, since a rest of one row cannot be normalised."""
+    """Rows per batch and per normalization: multiples, since a remainder of one row cannot be normalized."""
     largest = max(2, min(largest, n))
     virtual = min(VIRTUAL_BATCH, largest)
     return largest // virtual * virtual, virtual
@@ -198,13 +199,13 @@ def _epoch_bar(epochs: int, progress: bool | str) -> Any:
             next(self.ticks)
 
         def on_train_end(self, logs: Any = None) -> None:
-            next(self.ticks, None)  # past the last one, so that the bar is taken away
+            next(self.ticks, None)  # past the last one, so that the bar is removed
 
     return Bar()
 
 
 def tabnet_classifier() -> Any:
-    """The classifier of `pytorch-tabnet`; where that is not installed, an error that names the extra."""
+    """The classifier of `pytorch-tabnet`; raises an error that names the extra if it is not installed."""
     try:
         from pytorch_tabnet.tab_model import TabNetClassifier
     except ImportError:

@@ -1,4 +1,4 @@
-"""A predictor pretrained under random masks and a network that chooses, trained jointly on what it chooses."""
+"""A predictor pretrained under random masks and a network that selects features, then trained jointly."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from scipy.special import softmax
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, held_out_rows, pretrain, served
-from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.networks import CellCoder, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 
 MOST_FEATURES = 10
-"""Purchases per training episode unless more are asked for."""
+"""Default number of purchases per training episode."""
 
 
 def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """Buy the best-scored feature of each row, again and again.
+    """Buy the feature of highest score for each row, `n_steps` times.
 
     Parameters
     ----------
     rows, free
-        Rows (n,), and the features (M,) bool that are known from the start where a row has them.
+        Rows (n,), and the features (M,) bool that are known from the start where available.
     scores
-        Function of what a network sees (n, P) and the features had (n, M) bool -> (n, M), higher is better.
+        Function of network inputs (n, P) and acquired features (n, M) bool -> (n, M), higher is better.
 
     Returns
     -------
     masks, bought
-        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = nothing was left.
+        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = none left.
     """
     import torch
 
@@ -49,10 +50,10 @@ def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callab
     return torch.stack(masks), torch.stack(bought)
 
 
-class TwoNetworkRival(Baseline):
-    """A predictor pretrained under random masks, and a second network that chooses; subclasses train the two jointly.
+class TwoNetworkBaseline(Baseline):
+    """A predictor pretrained under random masks, and a network that selects; subclasses train the two jointly.
 
-    Subclasses store the parameters that are declared here, and write `_train_jointly` and `_worth`.
+    Subclasses store the parameters declared here and implement `_train_jointly` and `_worth`.
     """
 
     hidden: Sequence[int]
@@ -75,25 +76,25 @@ class TwoNetworkRival(Baseline):
     }
 
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
-        """Train the pretrained `predictor` and the `chooser` on `rows`, and leave what is best on the `judged` ones."""
+        """Train the pretrained `predictor` and the `chooser` on `rows`; keep the weights that are best on `judged`."""
         raise NotImplementedError
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Worth of each feature, before its price: encoded rows (n, D) and the features had (n, M) -> (n, M)."""
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        """Worth of each feature, before its price: encoded rows (n, D) and the features known (n, M) -> (n, M)."""
         raise NotImplementedError
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         torch = import_torch(type(self).__name__, "DynamicFeatureSelector with its defaults")
-        self.coder_ = CellCoder(values, self.schema_)
-        rows, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
+        self.coder_ = CellCoder(rows, self.schema_)
+        trained, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
         with seeded(seed_from(rng)):
-            data = MaskedRows(values, y, self.schema_, self.coder_)
+            data = MaskedRows(rows, y, self.schema_, self.coder_)
             predictor = feed_forward(data.width, self.hidden, len(self.classes_), self.dropout)
             chooser = feed_forward(data.width, self.hidden, data.n_features, self.dropout)
             pretrain(
                 predictor,
                 data,
-                rows,
+                trained,
                 judged,
                 epochs=self.pretrain_epochs,
                 learning_rate=self.learning_rate,
@@ -102,17 +103,13 @@ class TwoNetworkRival(Baseline):
                 progress=self.progress,
             )
             if self._n_steps():
-                self._train_jointly(predictor, chooser, data, rows, judged)
+                self._train_jointly(predictor, chooser, data, trained, judged)
         self.predictor_layers_, self.chooser_layers_ = served(predictor), served(chooser)
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
         """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.predictor_layers_(self.coder_(values, mask)), axis=1))
-
-    def _seen(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """What a network sees of encoded rows when the features of `mask` (n, M) are had."""
-        return self.coder_(values, self.schema_.expand(mask) & ~np.isnan(values))
+        return np.asarray(softmax(self.predictor_layers_(self.coder_(rows)), axis=1))
 
     def _free(self) -> Any:
         """(M,) bool tensor: features that are known from the start."""

@@ -1,4 +1,4 @@
-"""Variational Information Pursuit: a querier picks the next feature so that a classifier does best with it."""
+"""Variational Information Pursuit: a querier picks the feature that helps a classifier most."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.dqn import state_inputs
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, feed_forward, served
-from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.networks import CellCoder, import_torch, seeded, train
+from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 FEWEST_HISTORIES = 1024
@@ -25,7 +25,7 @@ HIDDEN = -1e9
 class VIP(Baseline):
     r"""Variational Information Pursuit (Chattopadhyay et al., ICLR 2023).
 
-    A querier g and a classifier f are trained together so that the query that g adds to a history S lets f do best:
+    A querier g and a classifier f are trained together to minimize the loss of f after the query that g adds to S:
 
     .. math:: \min_{f, g} E_{x, y} E_S\, l(f(x_{S + g(x_S)}), y)
 
@@ -36,13 +36,13 @@ class VIP(Baseline):
     Deviations from the original, numbered:
 
     1. Two hidden layers each for querier and classifier, of `hidden` ReLU units with dropout, in place of (2000, 1000,
-       500) with layer normalisation for word counts: the tables here have tens of columns and hundreds of rows. Width,
+       500) with layer normalization for word counts: the tables here have tens of columns and hundreds of rows. Width,
        dropout and epochs were chosen on validation rows of three of them.
     2. The networks see the mask beside the cells, so that a hidden cell differs from one whose value is the mean.
     3. Histories are drawn once per epoch, not once per batch; an epoch has at least 1,024 of them, so that small
        tables are seen several times per epoch. The learning rate is constant, not annealed by a cosine.
-    4. The original never shows its classifier an empty history; here it answers with the class frequencies.
-    5. The original knows no prices: here the querier's probability of a feature is divided by its price now.
+    4. The original never trains on an empty history; here its prediction is the class frequencies.
+    5. The original has no prices: here the querier's probability of a feature is divided by its price now.
 
     Parameters
     ----------
@@ -94,27 +94,27 @@ class VIP(Baseline):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
 
-    def _train(self, values: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")
-        self.coder_ = CellCoder(values, self.schema_)
+        self.coder_ = CellCoder(rows, self.schema_)
         self.prior_ = np.bincount(y, minlength=len(self.classes_)) / len(y)
         with seeded(seed_from(rng)):
-            pursuit = _Pursuit(MaskedRows(values, y, self.schema_, self.coder_), len(self.classes_), self)
+            pursuit = _Pursuit(MaskedRows(rows, y, self.schema_, self.coder_), len(self.classes_), self)
             pursuit.train(rng)
         self.querier_, self.classifier_ = served(pursuit.querier), served(pursuit.classifier)
-        return self._predictor(self._answer), ScoredPolicy(self._worth, self.prices_)
+        return self._predictor(self._answer), ScoredPolicy(self._worth)
 
-    def _answer(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        proba = softmax(self.classifier_(self.coder_(values, mask)), axis=1)
-        return np.where(mask.any(axis=1, keepdims=True), proba, self.prior_)
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        proba = softmax(self.classifier_(self.coder_(rows)), axis=1)
+        return np.where(rows.observed.any(axis=1, keepdims=True), proba, self.prior_)
 
-    def _worth(self, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        logits = self.querier_(state_inputs(self.coder_, self.schema_, values, mask))
+    def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        logits = self.querier_(self.coder_(rows))
         return np.asarray(softmax(np.where(mask, HIDDEN, logits), axis=1))
 
 
 class _Pursuit:
-    """Querier and classifier being trained."""
+    """Training of querier and classifier."""
 
     def __init__(self, data: MaskedRows, n_classes: int, options: VIP) -> None:
         import torch
@@ -155,14 +155,14 @@ class _Pursuit:
         )
 
     def _random_histories(self, rows: Any, rng: np.random.Generator) -> Any:
-        """Masks (n, M): a random number of random features of each row, out of those that it has."""
+        """Masks (n, M): a random number of random features that each row has."""
         import torch
 
         drawn = torch.as_tensor(sample(len(rows), self.data.n_features, rng))
         return drawn & self.data.available[rows] | self.free[rows]
 
     def _own_histories(self, rows: Any, rng: np.random.Generator) -> Any:
-        """Masks (n, M): each row is asked a random number of times by the querier as it is now."""
+        """Masks (n, M): a random number of queries by the current querier."""
         import torch
 
         lengths = torch.as_tensor(rng.integers(0, self.data.n_features, size=len(rows)))
@@ -187,7 +187,7 @@ class _Pursuit:
         """Cross-entropy of the classifier after one more query."""
         import torch
 
-        # Where nothing is left to ask the query falls on a feature that is had or missing, which changes nothing.
+        # If no feature is left, the query falls on one that is known or missing, which has no effect.
         extended = mask + self._query(rows, mask) * ~mask
         logits = self.classifier(self.data.inputs(rows, extended))
         return torch.nn.functional.cross_entropy(logits, self.data.labels[rows])

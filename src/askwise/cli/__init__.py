@@ -1,5 +1,8 @@
 """The command line: `askwise demo`, `ask`, `bench` and `report`."""
 
-from askwise.cli.app import main
 
-__all__ = ["main"]
+def main() -> None:
+    """Entry point of the command `askwise`."""
+    from askwise.cli.app import main as run  # here, so that `python -m askwise.cli.app` loads the module once
+
+    run()

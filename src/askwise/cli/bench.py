@@ -1,4 +1,4 @@
-"""The commands `askwise bench` and `askwise report`; heavy imports stand inside them."""
+"""The command `askwise bench`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Seeds = Annotated[
 Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see --list), instead of all.")]
 Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
-Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Cells that run side by side.")]
+Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
 Profiles = Annotated[
     Profile,
     typer.Option(
@@ -55,9 +55,8 @@ Profiles = Annotated[
         "cores); paper: five tables, five seeds, at most 10,000 and 2,000 rows (very many hours)."
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
 Listing = Annotated[
-    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and stop.")
+    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and exit.")
 ]
 
 
@@ -73,11 +72,11 @@ def bench(
 ) -> None:
     """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
 
-    DIR has a tidy row per number in rows.csv, the times, and a file per cell.
-    What is finished is not run again, what failed is; more seeds, methods or
+    DIR holds a tidy row per number in rows.csv, the times, and a file per trial.
+    Finished trials are not run again, failed ones are; more seeds, methods or
     data can be added to the same folder. Then: askwise report DIR.
     """
-    with failures(f"What is finished is kept in {out}; the same command goes on from there."):
+    with failures(f"Finished trials are kept in {out}; the same command continues from there."):
         from askwise.bench.grid.run import check_suites, left_out, run
 
         console = make_console(stderr=True)
@@ -95,35 +94,26 @@ def bench(
             tracebacks = [traceback for step in failed for traceback in step.errors.values()]
             for reason in dict.fromkeys(traceback.strip().splitlines()[-1] for traceback in tracebacks):
                 console.print(reason, soft_wrap=True)
-            said = f"{len(failed)} of {failed[0].total} cells failed; tracebacks are in {out / 'cells'}."
-            console.print(f"{said} Run again to try what failed again.", soft_wrap=True)
+            said = f"{len(failed)} of {failed[0].total} trials failed; the tracebacks are in {out / 'trials'}."
+            console.print(f"{said} The same command tries the failed ones again.", soft_wrap=True)
             raise typer.Exit(1)
 
 
-def report(folder: Folder) -> None:
-    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
-    with failures():
-        from askwise.bench.report.report import write_page
-
-        for path in write_page(folder):
-            typer.echo(path)
-
-
 def _names(option: str, listed: str | None) -> list[str] | None:
-    """Names given with commas."""
+    """Names separated by commas."""
     if listed is None:
         return None
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
-        raise InvalidInput(f"{option} names nothing; got {listed!r}. Give names with commas, or leave it out.")
+        raise InvalidInput(f"{option} names nothing; got {listed!r}. Separate names by commas, or leave it out.")
     return names
 
 
 def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
-    """One finished cell, and how long the others will take at this pace."""
-    cell = step.cell
+    """One finished trial, and how long the others will take at this pace."""
+    trial = step.trial
     left = (step.total - step.done) * seconds / n_run
-    said = f"{step.done}/{step.total}  {cell.data}, {cell.method}, {cell.prices} prices, seed {cell.seed}"
+    said = f"{step.done}/{step.total}  {trial.data}, {trial.method}, {trial.prices} prices, seed {trial.seed}"
     trouble = f": {', '.join(step.errors)} failed" if step.errors else ""
     if step.done == step.total:
         return f"{said}{trouble}"

@@ -9,32 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from askwise.cli.wording import escaped
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rich.console import Console
 
-    from askwise.cli.demo import Comparison, Story
+    from askwise.cli.comparison import Comparison
     from askwise.reference_models import ReferenceModel
-
-MOST_CONDITIONS = 4
-LONGEST_CONDITION = 60
-NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
-NONE_POSSIBLE = "No other rule is possible any more."
 
 
 @contextmanager
 def failures(kept: str = "") -> Iterator[None]:
-    """What goes wrong, in one line on standard error: exit code 2 for the caller's fault, 1 else, 130 for Ctrl-C.
+    """Report an error in one line on standard error: exit code 2 for the caller's fault, 130 for Ctrl-C, otherwise 1.
 
-    `kept` tells what there is to go on from where it was stopped.
+    `kept` tells a user who presses Ctrl-C what is kept and how to resume.
     """
     try:
         yield
     except AskwiseError as error:
-        typer.echo(f"askwise: {' '.join(str(error).split())}", err=True)
+        typer.echo(f"askwise: {escaped(' '.join(str(error).split()))}", err=True)
         raise typer.Exit(2 if isinstance(error, InvalidInput) else 1) from None
     except KeyboardInterrupt:
         typer.echo(f"\naskwise: stopped.{kept and f' {kept}'}", err=True)
@@ -43,7 +37,7 @@ def failures(kept: str = "") -> Iterator[None]:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A function that names the step that begins; a bar on a terminal, a line each elsewhere."""
+    """A function that announces each step: by a progress bar on a terminal, by one line per step elsewhere."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = make_console(stderr=True)
@@ -60,15 +54,27 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def make_console(stderr: bool = False) -> Console:
-    """A console that shows text as it is, on standard output or on standard error."""
+    """A console that shows text as it is, control characters escaped, on standard output or on standard error."""
     from rich.console import Console
+    from rich.text import Text
+
+    class PlainConsole(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(escaped(text), **options)
 
     # Names in the data are text, whatever brackets and colons they hold.
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def print_indented(console: Console, text: str, style: str = "", indent: int = 2) -> None:
+    """Text whose every line is indented."""
+    from rich.padding import Padding
+
+    console.print(Padding(text, (0, 0, 0, indent), style=style, expand=False))
 
 
 def print_rows(console: Console, rows: ReferenceModel) -> None:
-    """The data, the model and the split, a line each."""
+    """The data, the model and the split, one line each."""
     data = repr(rows.dataset).removeprefix("Dataset(").removesuffix(")")
     for what, text in (("Data", data), ("Model", rows.model), ("Split", rows.split)):
         console.print(f"{what + ':':<7}{text}")
@@ -92,59 +98,13 @@ def print_curves(console: Console, comparison: Comparison) -> None:
         table.add_row(f"{row['budget']:.4g}", *cells)
     console.print(table)
     console.print(f"The model with everything: {comparison.full:.1%}   (* the best of its row)")
-
-
-def print_story(console: Console, story: Story) -> None:
-    """A table of the steps of one case."""
-    from rich import box
-    from rich.table import Table
-
-    from askwise.cli.demo_report import shown_value
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("step", "asked", "value", "price", "prediction", "probability", "entropy"):
-        text = name in ("asked", "value", "prediction")
-        numeric = name in ("step", "price", "entropy")
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=not text)
-    for t, step in enumerate(story.trace):
-        share = max(step["probabilities"].values())
-        right = story.truth is None or step["prediction"] == story.truth
-        value = "cannot be had" if step["event"] == "unavailable" else shown_value(step["value"])
-        table.add_row(
-            str(t),
-            step["feature"] or "nothing yet",
-            value if t else "",
-            f"{step['cost']:g}" if t else "",
-            f"{step['prediction']}{'' if right else ' (wrong)'}",
-            f"{bar(console, share, 8)} {share:.0%}",
-            f"{step['uncertainty']['total']:.3f}",
-            style=None if right else "red",
-        )
-    console.print(table)
-
-
-def print_rules(console: Console, step: Mapping[str, Any], most: int, indent: int = 0) -> None:
-    """The rules behind a step and those that are still possible, at most `most` of each; nothing without rules."""
-    if "rules" not in step:
-        return
-    rules = step["rules"]
-    firing = [f"{_if(rule['if'])}: {_says(rule)}, weight {rule['weight']:.0%}" for rule in rules["firing"]]
-    possible = [f"{_if(rule['open'])}: {_says(rule, 'row')}" for rule in rules["possible"]]
-    heading = f"Rules that fire{_part(most, rules['n_firing'])}:"
-    _print_list(console, heading if firing else NONE_FIRES, firing[:most], indent)
-    heading = f"Could still decide{_part(most, rules['n_possible'])}:"
-    _print_list(console, heading if possible else NONE_POSSIBLE, possible[:most], indent)
+    if comparison.note:
+        console.print(comparison.note)
 
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def trust(uncertainty: dict[str, float | None]) -> list[tuple[str, float]]:
-    """Entropy, and the epistemic uncertainty where there is one."""
-    shown = (("entropy", uncertainty["total"]), ("epistemic", uncertainty["epistemic"]))
-    return [(name, number) for name, number in shown if number is not None]
+    typer.echo(escaped(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def bar(console: Console, share: float, width: int) -> str:
@@ -153,41 +113,3 @@ def bar(console: Console, share: float, width: int) -> str:
     if console.options.ascii_only:
         return ("#" * round(share * width)).ljust(width, ".")
     return ("█" * full + " ▏▎▍▌▋▊▉"[rest]).ljust(width)[:width]
-
-
-def _part(most: int, count: int) -> str:
-    return f" ({most} of {count})" if count > most else ""
-
-
-def _print_list(console: Console, heading: str, lines: Sequence[str], indent: int) -> None:
-    from rich.padding import Padding
-    from rich.table import Table
-
-    console.print(Padding(heading, (0, 0, 0, indent), expand=False))
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for line in lines:
-        table.add_row("-", line)
-    if lines:
-        console.print(Padding(table, (0, 0, 0, indent + 2), expand=False))
-
-
-def _if(conditions: Sequence[str]) -> str:
-    """Conditions in one line; of very many the first."""
-    from askwise.cli.demo_report import short
-
-    if not conditions:
-        return "always"
-    words = [short(condition, LONGEST_CONDITION) for condition in conditions[:MOST_CONDITIONS]]
-    more = len(conditions) - len(words)
-    return "if " + " and ".join([*words, *([f"{more} more"] if more else [])])
-
-
-def _says(rule: Mapping[str, Any], counted: str = "training row") -> str:
-    """What a rule says, and on how many training rows that rests."""
-    from askwise.cli.demo_report import shown_support
-
-    rows = shown_support(rule["support"])
-    partly = f", fires to {rule['degree']:.0%}" if rule["degree"] < 0.995 else ""
-    return f"{rule['then']}, confidence {rule['confidence']:.0%} ({rows} {counted}{'s' * (rows != '1')}){partly}"

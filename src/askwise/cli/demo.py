@@ -1,124 +1,73 @@
-"""What the demonstration shows: ways of asking compared on held-out rows, and one case followed."""
+"""The command `askwise demo`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
+import typer
 
-from askwise.acquire import Policy, Random, Trajectory
-from askwise.acquire.session import described
-from askwise.predict.rules.explanation import Explanation
-from askwise.reference_models import ReferenceModel
-from askwise.selector import DynamicFeatureSelector
+from askwise.cli import options
+from askwise.cli.console import failures, make_console, print_curves, print_json, print_rows, progress
+from askwise.cli.steps import print_rules, print_story
+from askwise.tables import TableOptions
 
-RANDOM_ORDERS = 5
+if TYPE_CHECKING:
+    from askwise.selector import DynamicFeatureSelector
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """How ways of asking do on held-out rows.
-
-    Attributes
-    ----------
-    curves
-        One row per budget: `budget`; the accuracy of `askwise`, of the `static` order and of `random` orders (mean
-        over seeds, `random_low`, `random_high`); and the other measures of `evaluate` for askwise.
-    full
-        Accuracy of the model with everything known.
-    priced
-        Whether budgets are money; otherwise they count features.
-    trajectory
-        What askwise bought under the largest budget.
-    """
-
-    curves: pd.DataFrame
-    full: float
-    priced: bool
-    trajectory: Trajectory
+STEPS = 11
+RULES_SHOWN = 3
+Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
 
 
-@dataclass(frozen=True)
-class Story:
-    """One case: `trace` as in ``Session.report()["trace"]``, and the true label where it is known."""
+def demo(
+    data: options.Data = None,
+    model: options.Kind = options.Model.mlp,
+    adaptation: options.Adapt = options.Adaptation.auto,
+    budget: options.Budget = None,
+    seed: options.Seed = 0,
+    page: Page = Path("askwise-report.html"),
+    as_json: options.AsJson = False,
+    csv: options.Csv = None,
+    target: options.Target = None,
+    drop: options.Drop = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    missing: options.Missing = None,
+    text: options.TextColumns = None,
+    number: options.NumberColumns = None,
+) -> None:
+    """Compare ways of asking on held-out rows, follow one case step by step, and write a report."""
+    with failures():
+        table = TableOptions(separator, decimal, encoding, tuple(missing or ()), tuple(text or ()), tuple(number or ()))
+        source = options.Source(data, csv, target, drop or [], table)
+        options.check_source(source)
+        options.check_budget(budget)
+        options.check_report_path(page)
+        from askwise.cli.comparison import RANDOM_ORDERS, compare, tell_story
+        from askwise.cli.demo_report import Report, write_report
+        from askwise.cli.prepare import about, facts, prepare
 
-    title: str
-    trace: list[dict[str, Any]]
-    truth: Any = None
-
-
-def compare(
-    selector: DynamicFeatureSelector,
-    rows: ReferenceModel,
-    budgets: Sequence[float],
-    seed: int,
-    say: Callable[[str], None],
-) -> Comparison:
-    """Accuracy by budget of askwise, of one static order and of random orders, all with the same predictions."""
-    say("asking wisely")
-    curves = selector.evaluate(rows.X_test, rows.y_test, budgets).rename(columns={"accuracy": "askwise"})
-    say("asking in one static order")
-    curves.insert(2, "static", _accuracy(selector, "static", rows, budgets))
-    runs = []
-    for k in range(RANDOM_ORDERS):
-        say(f"asking at random, {k + 1} of {RANDOM_ORDERS}")
-        runs.append(_accuracy(selector, Random(seed + k), rows, budgets))
-    curves.insert(3, "random", np.mean(runs, axis=0))
-    curves.insert(4, "random_low", np.min(runs, axis=0))
-    curves.insert(5, "random_high", np.max(runs, axis=0))
-    say("following every case")
-    full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
-    trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    return Comparison(curves, float(np.mean(full == rows.y_test)), not selector.prices_.uniform, trajectory)
-
-
-def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:
-    """The held-out case whose prediction turned most towards the truth, step by step; the first where none did."""
-    case = _turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
-    cells = selector.schema_.encode(rows.X_test.iloc[[case]])[0]
-    uncertainty = trajectory.uncertainty.as_dict()
-    bought = trajectory.order[case][trajectory.order[case] >= 0]
-    rules = _rules_by_step(selector, trajectory, case, cells, len(bought))
-    trace: list[dict[str, Any]] = []
-    for t, feature in enumerate([-1, *bought]):
-        trust = {name: values[case, t] for name, values in uncertainty.items()}
-        trace.append(
-            {
-                "event": "answer" if t else "start",
-                "feature": trajectory.features[feature] if t else None,
-                "value": selector.schema_.show_feature(feature, cells) if t else None,
-                "cost": float(trajectory.costs[case, t - 1]) if t else 0.0,
-                **described(selector.classes_, trajectory.proba[case, t], trust, rules[t]),
-            }
-        )
-    return Story(f"Held-out case {rows.X_test.index[case]}", trace, _plain(rows.y_test[case]))
+        with progress(STEPS) as say:
+            rows, selector = prepare(source, model, adaptation, seed, say)
+            comparison = compare(selector, rows, _budgets(selector, budget), seed, say)
+            story = tell_story(selector, rows, comparison.trajectory)
+            say("drawing the report")
+            made = [*about(rows, selector, seed), ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}")]
+            write_report(page, Report(f"{rows.dataset.name}, {model.value}", made, story, comparison))
+        if as_json:
+            print_json({**facts(rows, selector, comparison), "story": vars(story), "report": str(page)})
+            return
+        console = make_console()
+        print_rows(console, rows)
+        print_curves(console, comparison)
+        console.print(f"\n{story.title}, true label {story.truth}", style="bold")
+        print_story(console, story)
+        print_rules(console, story.trace[-1], RULES_SHOWN)
+        console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
 
 
-def _rules_by_step(
-    selector: DynamicFeatureSelector, trajectory: Trajectory, case: int, cells: np.ndarray, last: int
-) -> Sequence[Explanation | None]:
-    """The rules behind each prediction of one case (D,), from the start to step `last`; None where there are none."""
-    known = np.stack([trajectory.mask_after(t)[case] for t in range(last + 1)])  # (last + 1, M)
-    rows = np.repeat(cells[None], len(known), axis=0)
-    return selector.predictor_.explain(rows, selector.schema_.expand(known)) or [None] * len(known)
-
-
-def _accuracy(
-    selector: DynamicFeatureSelector, policy: Policy | str, rows: ReferenceModel, budgets: Sequence[float]
-) -> np.ndarray:
-    return selector.with_policy(policy).evaluate(rows.X_test, rows.y_test, budgets)["accuracy"].to_numpy()
-
-
-def _turning_case(trajectory: Trajectory, truth: np.ndarray) -> int:
-    """Among cases that end right after having been wrong: the one with the largest rise in the true class."""
-    predicted = trajectory.proba.argmax(axis=2)
-    chance = np.take_along_axis(trajectory.proba, truth[:, None, None], axis=2)[:, :, 0]  # (n, T + 1)
-    turned = (predicted[:, -1] == truth) & (predicted[:, 1:] != truth[:, None]).any(axis=1)
-    return int(np.where(turned, chance[:, -1] - chance.min(axis=1), 0.0).argmax())
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
+def _budgets(selector: DynamicFeatureSelector, most: float | None) -> list[float]:
+    usual = selector.default_budgets()
+    return usual if most is None else [*(budget for budget in usual if budget < most), most]

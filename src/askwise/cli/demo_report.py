@@ -5,55 +5,50 @@ Pictures are inline SVG; the page loads nothing. The same numbers give the same 
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import matplotlib as mpl
 import numpy as np
-from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import askwise
 from askwise.acquire import Trajectory
-from askwise.cli.demo import Comparison, Story
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.cli.comparison import Comparison, Story
+from askwise.cli.options import check_report_path
+from askwise.cli.wording import (
+    NONE_FIRES,
+    NONE_POSSIBLE,
+    merged_rules,
+    short,
+    shown_number,
+    shown_support,
+    shown_value,
+    step_name,
+    warnings_of,
+)
+from askwise.errors import AskwiseError
 from askwise.files import write_whole
-
-COLORS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
-"""One for each class that is shown by name."""
+from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
 SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy")
 """Columns of the table of numbers that are shown in percent."""
 
+_BLUE = (0.231, 0.435, 0.831)
+ON_BLUE = "#fdfdfe"  # white on a light page and on a dark one, unlike the color of the paper
+WIDTH = 6.2
+"""Inches; narrow enough for the text of a figure to be read on a phone."""
+
 MOST_FEATURES_DRAWN = 30
 MOST_STEPS_DRAWN = 30
 MOST_STEPS_IN_FIGURES = 15
-LONGEST_LABEL = 30
-_ID = re.compile(r'(\bid="|href="#|url\(#)')
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#9aa1ab",
-    "axes.labelcolor": "#3c434c",
-    "xtick.color": "#3c434c",
-    "ytick.color": "#3c434c",
-    "axes.titlesize": 10,
-}
 
 
 @dataclass(frozen=True)
@@ -77,22 +72,6 @@ def write_report(path: str | os.PathLike[str], report: Report) -> Path:
     return target
 
 
-def check_report_path(path: str | os.PathLike[str]) -> Path:
-    """`path` as a place where a file can be written; worth asking before the work is done."""
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file() and not target.is_dir():
-        raise InvalidInput(f"The report must be an ordinary file; {target} is something else. Choose another name.")
-    if target.is_dir():
-        raise InvalidInput(f"The report must be a file; {target} is a folder. Add a file name, such as report.html.")
-    if not target.parent.is_dir():
-        raise InvalidInput(f"The report cannot be written to {target}: there is no folder {target.parent}. Make it.")
-    if not os.access(target.parent, os.W_OK):
-        raise InvalidInput(
-            f"The report cannot be written to {target}: the folder may not be written to. Choose another."
-        )
-    return target
-
-
 def render(report: Report) -> str:
     """The page as text."""
     story, comparison = report.story, report.comparison
@@ -101,16 +80,18 @@ def render(report: Report) -> str:
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)
     shown, colors = class_colors(story.trace)
-    return template("report.html").render(
+    return template("report.html", value=shown_value, number=shown_number, support=shown_support).render(
         report=report,
         pictures=pictures,
-        steps=_steps(story.trace, shown),
+        steps=_steps(story, shown),
         colors=colors,
         rows=[] if comparison is None else comparison.curves.to_dict("records"),
         columns=[] if comparison is None else list(comparison.curves.columns),
         shares=SHARES,
         ruled=any("rules" in step for step in story.trace),
         left_out=0 if comparison is None else max(0, len(comparison.trajectory.features) - MOST_FEATURES_DRAWN),
+        none_fires=NONE_FIRES,
+        none_possible=NONE_POSSIBLE,
         version=askwise.__version__,
     )
 
@@ -118,8 +99,8 @@ def render(report: Report) -> str:
 def draw_curves(comparison: Comparison) -> Figure:
     """Accuracy by budget: askwise, a static order, random orders with their range, and the model with everything."""
     curves = comparison.curves
-    figure, axes = _figure(7.4, 4.0)
-    axes.axhline(comparison.full, color="#3c434c", linestyle="--", linewidth=1.2, label="the model with everything")
+    figure, axes = _figure(WIDTH, 3.8)
+    axes.axhline(comparison.full, color=INK, linestyle="--", linewidth=1.2, label="the model with everything")
     axes.fill_between(
         curves["budget"],
         curves["random_low"],
@@ -146,7 +127,7 @@ def draw_curves(comparison: Comparison) -> Figure:
     axes.set_ylabel("accuracy on held-out rows")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))
-    axes.grid(axis="y", color="#e6e9ee")
+    axes.grid(axis="y", color=GRID)
     axes.set_axisbelow(True)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
@@ -157,13 +138,15 @@ def draw_order(trajectory: Trajectory) -> Figure:
     features, share = order_shares(trajectory)
     features, share = features[:MOST_FEATURES_DRAWN], share[:MOST_FEATURES_DRAWN, :MOST_STEPS_DRAWN]
     rows, steps = share.shape
-    figure, axes = _figure(7.4, 1.0 + 0.29 * rows)
+    figure, axes = _figure(WIDTH, 1.0 + 0.29 * rows)
     darkest = max(0.5, share.max(initial=0))
     edges = np.arange(steps + 1) + 0.5, np.arange(rows + 1) - 0.5
-    axes.pcolormesh(*edges, share, cmap="Blues", vmin=0, vmax=darkest, edgecolors="white", linewidth=1, gid="cells")
+    # From transparent to full, so that it can be read on a dark page too.
+    blues = LinearSegmentedColormap.from_list("share", [(*_BLUE, 0.04), (*_BLUE, 1.0)])
+    axes.pcolormesh(*edges, share, cmap=blues, vmin=0, vmax=darkest, edgecolors=PAPER, linewidth=1, gid="cells")
     for (i, t), value in np.ndenumerate(share):
         if round(100 * value) and steps <= MOST_STEPS_IN_FIGURES:
-            color = "white" if value > 0.6 * darkest else "#3c434c"
+            color = ON_BLUE if value > 0.6 * darkest else INK
             axes.text(t + 1, i, f"{100 * value:.0f}", ha="center", va="center", color=color, size=8)
     axes.set_yticks(range(rows), [short(name) for name in features])
     axes.set_ylim(rows - 0.5, -0.5)
@@ -178,7 +161,7 @@ def draw_story(story: Story) -> Figure:
     """The case from top to bottom: class probabilities after each step, stacked, and their entropy beside them."""
     trace = story.trace
     shown, colors = class_colors(trace)
-    figure = Figure(figsize=(7.4, 1.25 + 0.32 * len(trace)), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 1.25 + 0.32 * len(trace)), layout="constrained")
     bars, entropy = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1], gridspec_kw={"wspace": 0.12})
     at = np.arange(len(trace))
     left = np.zeros(len(trace))
@@ -193,11 +176,11 @@ def draw_story(story: Story) -> Figure:
     bars.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
     bars.set_title("probability of each class", loc="left")
     total = [step["uncertainty"]["total"] for step in trace]
-    entropy.plot(total, at, marker="o", markersize=4, color="#3c434c", gid="story-entropy")
+    entropy.plot(total, at, marker="o", markersize=4, color=INK, gid="story-entropy")
     entropy.set_xlim(0, max(np.log(len(trace[0]["probabilities"])), *total) * 1.06)
     entropy.xaxis.set_major_locator(MaxNLocator(2))
     entropy.set_title("entropy", loc="left")
-    entropy.grid(axis="x", color="#e6e9ee")
+    entropy.grid(axis="x", color=GRID)
     for axes in (bars, entropy):
         axes.tick_params(axis="y", length=0)
     figure.legend(
@@ -232,38 +215,6 @@ def class_colors(trace: Sequence[dict[str, Any]]) -> tuple[list[str | None], dic
     return list(colors), colors
 
 
-def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
-    """A drawing as an SVG element whose ids begin with `name`, so that several can stand in one page."""
-    buffer = io.StringIO()
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        # A name in a script that matplotlib's font lacks: the reader's browser has the glyphs.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        draw(content).savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    text = buffer.getvalue()
-    element = text[text.index("<svg") :]
-    return Markup(re.sub(r"<[^<>]+>", lambda tag: _ID.sub(rf"\g<1>{name}-", tag[0]), element))
-
-
-def short(text: Any, longest: int = LONGEST_LABEL) -> str:
-    """A name on one line, cut where it is too long for a picture or a table."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def shown_value(value: Any) -> str:
-    """A value as people write it; those of a group's columns one after the other."""
-    if isinstance(value, dict):
-        return ", ".join(shown_value(cell) for cell in value.values())
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def shown_support(rows: float) -> str:
-    """A number of training rows; under fuzzy rules a row counts in part."""
-    return f"{rows:.1f}" if rows < 10 and not float(rows).is_integer() else f"{rows:,.0f}"
-
-
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
@@ -277,36 +228,24 @@ def _probability(step: dict[str, Any], label: str | None, shown: Sequence[str | 
 def _step_label(number: int, step: dict[str, Any]) -> str:
     if step["feature"] is None:
         return "before the first answer"
-    return (
-        f"{number}. {short(step['feature'])}"
-        if step["event"] == "answer"
-        else f"{short(step['feature'])}: not to be had"
-    )
+    return f"{number}. {short(step['feature'])}{': unavailable' if step['event'] == 'unavailable' else ''}"
 
 
-def _steps(trace: Sequence[dict[str, Any]], shown: Sequence[str | None]) -> list[dict[str, Any]]:
-    """The steps with what the page adds to them: money spent so far, and bars of the classes shown."""
-    spent = np.cumsum([step["cost"] for step in trace])
+def _steps(story: Story, shown: Sequence[str | None]) -> list[dict[str, Any]]:
+    """The steps with what the page adds to them: names, money spent so far, warnings, bars, rules merged."""
+    spent = np.cumsum([step["cost"] for step in story.trace])
     return [
         {
             **step,
+            "name": step_name(step, story.known),
             "spent": float(spent[t]),
+            "warnings": warnings_of(step),
             "bars": [(label, _probability(step, label, shown)) for label in shown],
+            **({"rules": _readable(step["rules"])} if "rules" in step else {}),
         }
-        for t, step in enumerate(trace)
+        for t, step in enumerate(story.trace)
     ]
 
 
-@cache
-def template(name: str) -> jinja2.Template:
-    """A page of the package, which escapes what it is given and refuses a name that it is not given."""
-    page = jinja2.Environment(
-        loader=jinja2.PackageLoader("askwise"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page.filters["value"] = shown_value
-    page.filters["support"] = shown_support
-    return page.get_template(name)
+def _readable(rules: dict[str, Any]) -> dict[str, Any]:
+    return {**rules, "firing": merged_rules(rules["firing"]), "possible": merged_rules(rules["possible"])}

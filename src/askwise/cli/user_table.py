@@ -1,4 +1,4 @@
-"""One's own table, read from a file: what cannot be used is refused by name, before anything is trained."""
+"""A user's own table as a data set: whatever cannot be used is refused by name, before anything is trained."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ MOST_CLASSES = 50
 MOST_NUMERIC_CLASSES = 20
 
 
-def read_csv(path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:
-    """One's own table as a `Dataset`; whatever cannot be used is refused by name, nothing is left out unasked."""
-    table = _read_file(path)
+def load_user_table(table: pd.DataFrame, path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:
+    """The table that was read from `path` as a `Dataset`; only the columns of `drop` are left out."""
+    if len(table) < FEWEST_ROWS:
+        raise InvalidInput(
+            f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."
+        )
     for column in (target, *drop):
         if column not in table.columns:
             raise InvalidInput(f"{path} has no column {column!r}. Its columns are: {listed(table.columns, spell=str)}.")
@@ -38,30 +41,6 @@ def row_counters(X: pd.DataFrame) -> list[str]:
     """Columns that number the rows (1, 2, 3, ...): most often an id, which tells the label of a sorted table."""
     whole = X.select_dtypes("integer")
     return [str(name) for name in whole.columns if len(X) > 1 and (whole[name].diff().iloc[1:] == 1).all()]
-
-
-def _read_file(path: Path) -> pd.DataFrame:
-    try:
-        table = pd.read_csv(path, low_memory=False)
-    except FileNotFoundError:
-        raise InvalidInput(f"--csv: there is no file {path}. Give the path of a comma-separated table.") from None
-    except pd.errors.EmptyDataError:
-        raise InvalidInput(f"{path} is empty; a line of column names and one line per case are needed.") from None
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidInput(
-            f"{path} cannot be read as a comma-separated table in UTF-8: {reason}. Save it as one."
-        ) from None
-    for separator in (";", "\t"):
-        if table.shape[1] == 1 and separator in str(table.columns[0]):
-            raise InvalidInput(
-                f"{path} seems to be separated by {separator!r}; save it with commas between its columns."
-            )
-    if len(table) < FEWEST_ROWS:
-        raise InvalidInput(
-            f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."
-        )
-    return table
 
 
 def _checked_target(labels: pd.Series, path: Path) -> np.ndarray:
@@ -95,6 +74,6 @@ def _check_feature(column: pd.Series, path: Path) -> None:
     if text and present.nunique() > max(10, len(present) // 2):
         raise InvalidInput(
             f"Column {column.name!r} of {path} is text with {present.nunique()} different values in {len(present)} "
-            f"rows (such as {str(present.iloc[0])[:40]!r}): an id, a name or a date, of which nothing can be learned. "
+            f"rows (such as {str(present.iloc[0])[:40]!r}): an id, a name or a date, which tells nothing. "
             f"Leave it out with --drop {column.name!r}, or turn a date into a number such as days."
         )

@@ -24,7 +24,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> list[str]:
-    """The names that `load` knows, in alphabetical order."""
+    """The names that `load` accepts, in alphabetical order."""
     return sorted(_LOADERS)
 
 
@@ -46,9 +46,9 @@ def load(name: str, **options: Any) -> Dataset:
     Raises
     ------
     InvalidInput
-        For a name or an option that there is not.
+        For an unknown name or option.
     AskwiseError
-        Where a file can be neither found nor downloaded, or is not the expected one.
+        If a file can be neither found nor downloaded, or has the wrong checksum.
 
     Examples
     --------
@@ -58,6 +58,8 @@ def load(name: str, **options: Any) -> Dataset:
     >>> cancer.groups["radius"]
     ['mean radius', 'radius error', 'worst radius']
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"load: name must be a string, one of {', '.join(names())}; got {name!r}.")
     loader = _LOADERS.get(name)
     if loader is None:
         raise InvalidInput(f"load: there is no data set {name!r}. The data sets are: {', '.join(names())}.")

@@ -1,4 +1,4 @@
-"""What every data set looks like, whatever its source."""
+"""The form of every data set."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Dataset:
     name
         The name that `load` knows it by.
     X
-        One row per case. A missing cell (NaN or None) is a value that nobody has: it cannot be acquired.
+        One row per case. A missing cell (NaN or None) is unavailable: it cannot be acquired.
     y
         The label of each row, (n,).
     prices
-        Published prices, ready for ``costs=`` of a selector; None where there are none.
+        Published prices, ready for ``costs=`` of a selector; None if there are none.
     groups
         ``{feature: [columns]}`` where several columns are acquired together; None where each column is a
         feature.
     description
-        Where the table comes from, what the label means, and what to beware of.
+        Where the table comes from, what the label means, and known pitfalls.
     row_groups
         A number per row, (n,), equal for rows that belong together (one patient's visits, say) and must not
         be split between training and test; None where rows are independent.

@@ -1,4 +1,4 @@
-"""The tables that come with scikit-learn: no file, no network."""
+"""The tables that come with scikit-learn, available offline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaussian classes: any subset of the features is Gaussian again, so p(y | x_S) has a closed form."""
+"""Gaussian classes: every subset of the features is Gaussian, so p(y | x_S) has a closed form."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
+from askwise.randomness import generator
 
 _DESCRIPTION = """{classes} equally likely classes, each a Gaussian of {features} features. The `signal`
 features have class means that lie {separation:g} standard deviations apart (root mean square over pairs of
@@ -40,11 +41,11 @@ class GaussianDataset(SyntheticDataset):
     covariances: np.ndarray
 
     def best_accuracy(self, budget: float | None = None) -> float:
-        """Accuracy of the best policy, where that is known: when everything can be bought, or nothing.
+        """Accuracy of the best policy where it is known: when all features are affordable, or none.
 
         With all features it is that of the Bayes rule: the mean of the largest p(y | x) over 200,000 draws of
         a fixed seed, within 0.001 of the truth. With no budget it is that of the most probable class. In
-        between, the best sequential policy has no closed form, and this refuses to answer.
+        between, the best sequential policy has no closed form, and an error is raised.
         """
         money = check_budget(budget, 1)[0]
         if money < 1 - AFFORDABLE_WITHIN:
@@ -52,29 +53,19 @@ class GaussianDataset(SyntheticDataset):
         if money < self.X.shape[1] - AFFORDABLE_WITHIN:
             raise InvalidInput(
                 f"best_accuracy: for Gaussian classes it is known for a budget of {self.X.shape[1]} or more "
-                f"(everything) and below 1 (nothing), not for {budget!r}. make_switch makes data where it is "
+                f"(all features) and below 1 (none), not for {budget!r}. For data of make_switch it is "
                 "known for every budget."
             )
         X, _ = self.sample(_DRAWS_FOR_ACCURACY, random_state=0)
         return float(self.exact_proba(X).max(axis=1).mean())
 
-    def exact_gain(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """What each hidden feature is worth: the mutual information I(y; x_i | x_S), (n, D), -inf where observed.
-
-        It is the expected reduction of KL(p(y | x) || p(y | x_S)) when both are exact, so its maximum is the exact
-        greedy choice. Computed by Gauss-Hermite quadrature over x_i | x_S, y.
-
-        Parameters
-        ----------
-        X, mask
-            (n, D) rows and which cells of them are observed.
-        """
-        values = self._numbers(self._rows(X))
-        gains = np.full(mask.shape, -np.inf)
-        patterns, pattern_of_row = np.unique(mask, axis=0, return_inverse=True)
+    def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """By Gauss-Hermite quadrature over x_i | x_S, y."""
+        gains = np.zeros(values.shape)
+        patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
         for i, subset in enumerate(patterns):
             rows = np.flatnonzero(pattern_of_row.reshape(-1) == i)
-            proba = self._exact_proba(values[rows], mask[rows])
+            proba = self._exact_proba(values[rows], observed[rows])
             for j in np.flatnonzero(~subset):
                 means, variances = self._conditional(values[rows][:, subset], subset, int(j))
                 gains[rows, j] = _mutual_information(proba, means, variances)
@@ -141,7 +132,7 @@ def make_gaussian(
     Returns
     -------
     GaussianDataset
-        With `exact_proba`, `sample` and `best_accuracy`.
+        With `exact_proba`, `exact_gain`, `sample` and `best_accuracy`.
 
     Examples
     --------
@@ -157,11 +148,10 @@ def make_gaussian(
     check_count("make_gaussian: n_classes", n_classes, at_least=2)
     check_count("make_gaussian: n_features", n_features, at_least=1)
     check_count("make_gaussian: n_informative", n_informative, at_least=1, at_most=n_features)
-    if not 0 <= correlation < 1:
-        raise InvalidInput(f"make_gaussian: correlation must be in [0, 1); got {correlation!r}.")
-    if not (np.isfinite(separation) and separation >= 0):
-        raise InvalidInput(f"make_gaussian: separation must be a finite number >= 0; got {separation!r}.")
-    rng = np.random.default_rng(random_state)
+    check_number("make_gaussian: correlation", correlation, 0, below=1)
+    check_number("make_gaussian: separation", separation, 0)
+    check_flag("make_gaussian: shared_covariance", shared_covariance)
+    rng = generator(random_state)
     means, covariances = _signal(n_classes, n_informative, separation, correlation, shared_covariance, rng)
     means, covariances = _with_noise(means, covariances, n_features - n_informative)
     names = [f"signal_{i}" if i < n_informative else f"noise_{i - n_informative}" for i in range(n_features)]

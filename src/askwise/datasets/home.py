@@ -1,7 +1,8 @@
-"""The data home: files kept on this machine, fetched from their public source when they are first needed."""
+"""The data home: files kept on this machine, downloaded from their public source when they are first needed."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import urllib.request
 import zipfile
@@ -10,49 +11,58 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-
-import pandas as pd
+from typing import Any, Generic, TypeVar
 
 from askwise.datasets.tables import table_digest
 from askwise.errors import AskwiseError
 from askwise.files import write_whole
 
 UCI = "https://archive.ics.uci.edu/"
-"""The UCI Machine Learning Repository, which distributes all the files below."""
+"""The UCI Machine Learning Repository, which distributes the tables."""
 
 TIMEOUT_SECONDS = 30.0
-"""How long the server may stay silent."""
+"""Longest wait for a response of the server."""
 
 _UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile)
 
 
-def _unchanged(content: bytes) -> bytes:
+T = TypeVar("T")
+
+
+def unchanged(content: bytes) -> bytes:
+    """The file as it is."""
     return content
 
 
+def checksum(content: bytes, algorithm: str = "sha256") -> str:
+    """Sha256 (or the older md5, where a distributor publishes no other) of a file, in hexadecimal."""
+    return hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+
+
 @dataclass(frozen=True)
-class DataFile:
-    """One file of the data home, and how to get it, read it and know that it is the right one.
+class DataFile(Generic[T]):
+    """One file of the data home: how to get it, read it, and check that it is the right one.
 
     Attributes
     ----------
     path
         Its place below the data home.
     sources
-        Its addresses below `UCI`, tried in turn.
+        Its addresses, tried in turn: full ones, or those below `UCI`.
     read
-        From the file's bytes to its table; raises ValueError where that cannot be done.
+        From the file's bytes to its content, such as a table; raises ValueError where that cannot be done.
     digest
-        `table_digest` of the right table.
+        `digest_of` the right content.
     pack
         From the bytes that the source sends to the bytes that are kept.
     """
 
     path: str
     sources: tuple[str, ...]
-    read: Callable[[bytes], pd.DataFrame]
+    read: Callable[[bytes], T]
     digest: str
-    pack: Callable[[bytes], bytes] = _unchanged
+    pack: Callable[[bytes], bytes] = unchanged
+    digest_of: Callable[[Any], str] = table_digest
 
 
 def data_home() -> Path:
@@ -67,48 +77,54 @@ def data_home() -> Path:
     return Path(cache) / "askwise"
 
 
-def fetch(file: DataFile) -> pd.DataFrame:
-    """The table of a file: verified, from the data home, or downloaded into it where it is not there yet."""
+def fetch(file: DataFile[T]) -> T:
+    """The verified content of a file of the data home, downloaded first if it is not there yet."""
     target = data_home() / file.path
     if target.exists():
         return _from_home(file, target)
     content, url = _download(file, target)
     try:
         content = file.pack(content)
-        table = _verified(file, content)
+        read = _verified(file, content)
     except _UNREADABLE as error:
         raise AskwiseError(
             f"datasets: {url} did not send the expected {target.name}: {error}. Nothing was kept. Try again "
             f"later, or save a good copy as {target}."
         ) from error
     _keep(content, target)
-    return table
+    return read
 
 
-def _from_home(file: DataFile, target: Path) -> pd.DataFrame:
+def _from_home(file: DataFile[T], target: Path) -> T:
     try:
         return _verified(file, target.read_bytes())
     except _UNREADABLE as error:
         raise AskwiseError(
-            f"datasets: the file {target} is not the expected table: {error}. Delete it, and the next call "
-            f"downloads it again; or replace it by a good copy, for instance from {_urls(file)[0]}."
+            f"datasets: the file {target} is not the expected one: {error}. Delete it, and the next call "
+            f"downloads it again; or replace it by a good copy{_origin(file)}."
         ) from error
 
 
-def _verified(file: DataFile, content: bytes) -> pd.DataFrame:
-    table = file.read(content)
-    found = table_digest(table)
+def _verified(file: DataFile[T], content: bytes) -> T:
+    read = file.read(content)
+    found = file.digest_of(read)
     if found != file.digest:
-        raise ValueError(f"its digest must be {file.digest[:12]}..., and is {found[:12]}...")
-    return table
+        raise ValueError(f"its checksum must be {file.digest} and is {found}")
+    return read
 
 
-def _urls(file: DataFile) -> list[str]:
-    return [UCI + source for source in file.sources]
+def _urls(file: DataFile[Any]) -> list[str]:
+    return [source if "://" in source else UCI + source for source in file.sources]
 
 
-def _download(file: DataFile, target: Path) -> tuple[bytes, str]:
+def _origin(file: DataFile[Any]) -> str:
+    return f", for instance from {_urls(file)[0]}" if file.sources else ""
+
+
+def _download(file: DataFile[Any], target: Path) -> tuple[bytes, str]:
     """What the first source that answers sends, and that source's URL."""
+    if not file.sources:
+        raise AskwiseError(f"datasets: the file {target} is missing. Put a complete copy of its folder there.")
     failures = []
     for url in _urls(file):
         try:
@@ -125,7 +141,7 @@ def _download(file: DataFile, target: Path) -> tuple[bytes, str]:
 
 
 def _keep(content: bytes, target: Path) -> None:
-    """Write a file at once or not at all: readers see either no file or the whole of it."""
+    """Write a file atomically: readers see either no file or all of it."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)

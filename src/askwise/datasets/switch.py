@@ -1,4 +1,4 @@
-"""Data where the order of acquisition matters: one feature, worthless alone, says which others to ask for."""
+"""Data where the order of acquisition matters: a feature, useless alone, tells which others are relevant."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import entr, expit
 from scipy.stats import norm
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count
+from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
 from askwise.errors import InvalidInput
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
+from askwise.randomness import generator
 
 SWITCH = "switch"
 
 _DESCRIPTION = """Two equally likely classes and {settings} blocks of {size} features. Each block votes for a
 class, and each of its features reads that vote with Gaussian noise of standard deviation {noise:g}; the
-feature `switch` names the block whose vote is the label, and is independent of the label and of all the other
-features. {n_noise} `noise` features look like the others and mean nothing. The best policy asks for the
-switch, and then for features of the block that it names."""
+feature `switch` names the block whose vote is the label, and is independent of the label and of all other
+features. {n_noise} `noise` features look like the others and are irrelevant. The best policy acquires the
+switch, and then features of the block that it names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -80,15 +81,46 @@ class SwitchDataset(SyntheticDataset):
         return X.assign(**{SWITCH: codes}).to_numpy(dtype=float, na_value=np.nan)
 
     def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        n_signals = self.n_settings * self.block_size
-        readings = np.where(observed, values, 0.0)[:, :n_signals]
-        evidence = readings.reshape(len(values), self.n_settings, self.block_size).sum(axis=2)
-        # p(vote of block k is for class 1 | x_S), (n, n_settings)
-        votes = expit(2 * evidence / self.noise**2)
+        votes = self._votes(values, observed)
         setting = np.where(observed[:, -1], values[:, -1], 0).astype(int)
         named = votes[np.arange(len(values)), setting]
         positive = np.where(observed[:, -1], named, votes.mean(axis=1))
         return np.column_stack([1 - positive, positive])
+
+    def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """How far the entropy of the label falls on average.
+
+        A feature of a block is a mixture of two Gaussians around that block's vote, integrated by Gauss-Hermite
+        quadrature; the switch is uniform.
+        """
+        votes = self._votes(values, observed)
+        nodes, weights = np.polynomial.hermite.hermgauss(20)
+        readings = np.concatenate([side + np.sqrt(2) * self.noise * nodes for side in (-1.0, 1.0)])
+        before = self._entropy(values)
+        gain = np.zeros(values.shape)
+        for i in range(self.n_settings * self.block_size):
+            vote = votes[:, [i // self.block_size]]
+            chance = np.hstack([(1 - vote) * weights, vote * weights]) / np.sqrt(np.pi)
+            gain[:, i] = before - self._expected_entropy(values, i, readings, chance)
+        uniform = np.full((len(values), self.n_settings), 1 / self.n_settings)
+        gain[:, -1] = before - self._expected_entropy(values, -1, np.arange(self.n_settings), uniform)
+        return np.maximum(gain, 0.0)
+
+    def _votes(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """p(the vote of block k is for class 1 | x_S), (n, n_settings)."""
+        readings = np.where(observed, values, 0.0)[:, : self.n_settings * self.block_size]
+        evidence = readings.reshape(len(values), self.n_settings, self.block_size).sum(axis=2)
+        return np.asarray(expit(2 * evidence / self.noise**2))
+
+    def _expected_entropy(self, values: np.ndarray, i: int, outcomes: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """(n,) mean entropy of the label once cell `i` is one of `outcomes` (B,), by their `chance` (n, B)."""
+        tried = np.repeat(values[:, None], len(outcomes), axis=1)  # (n, B, D)
+        tried[:, :, i] = outcomes
+        after = self._entropy(tried.reshape(-1, values.shape[1])).reshape(chance.shape)
+        return np.asarray((chance * after).sum(axis=1))
+
+    def _entropy(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(entr(self._exact_proba(values, ~np.isnan(values))).sum(axis=1))
 
 
 def make_switch(
@@ -101,13 +133,13 @@ def make_switch(
     categorical_switch: bool = False,
     random_state: Any = None,
 ) -> SwitchDataset:
-    """A switch that is worthless alone and says which block of features decides the label.
+    """A switch that is useless alone and tells which block of features decides the label.
 
     Every block has a vote, -1 or 1, drawn independently and evenly. Feature ``a_0`` of block ``a`` is that
     block's vote plus Gaussian noise, and so are ``a_1``, ``a_2`` with noise of their own. The label is 1 if
-    the block that `switch` names votes 1. So features say nothing about the switch, nor the switch about the
-    label, and each further feature of the right block makes the label surer. The switch is the last column,
-    so that a tie that goes to the first column does not flatter a policy.
+    the block that `switch` names votes 1. So the features are independent of the switch, and the switch
+    of the label, and each further feature of the right block makes the label more certain. The switch is the last
+    column, so that breaking ties by the first column does not favor a policy.
 
     Parameters
     ----------
@@ -118,7 +150,7 @@ def make_switch(
     block_size
         Features per block.
     n_noise
-        Number of features that mean nothing.
+        Number of irrelevant features.
     noise
         Standard deviation of a feature around its block's vote.
     categorical_switch
@@ -129,7 +161,7 @@ def make_switch(
     Returns
     -------
     SwitchDataset
-        With `exact_proba`, `sample` and `best_accuracy`.
+        With `exact_proba`, `exact_gain`, `sample` and `best_accuracy`.
 
     Examples
     --------
@@ -143,9 +175,9 @@ def make_switch(
     check_count("make_switch: n_settings", n_settings, at_least=2, at_most=len(string.ascii_lowercase))
     check_count("make_switch: block_size", block_size, at_least=1)
     check_count("make_switch: n_noise", n_noise, at_least=0)
-    if not (np.isfinite(noise) and noise > 0):
-        raise InvalidInput(f"make_switch: noise must be a finite number > 0; got {noise!r}.")
-    rng = np.random.default_rng(random_state)
+    check_number("make_switch: noise", noise, 0, above=True)
+    check_flag("make_switch: categorical_switch", categorical_switch)
+    rng = generator(random_state)
     X, y = draw_switch(n_samples, rng, n_settings, block_size, n_noise, noise, categorical_switch)
     return SwitchDataset(
         name="switch",
@@ -189,14 +221,14 @@ def draw_switch(
 
 
 def _switch_codes(column: pd.Series, n_settings: int) -> np.ndarray:
-    """Number of the setting, NaN where missing; both ways of writing it are taken."""
+    """Number of the setting, NaN where missing; numbers and letters are accepted."""
     code_of: dict[Any, float] = {letter: float(i) for i, letter in enumerate(string.ascii_lowercase[:n_settings])}
     code_of.update({float(i): float(i) for i in range(n_settings)})
     codes = column.map(code_of).astype(float)
     unknown = column[codes.isna() & column.notna()]
     if len(unknown):
         raise InvalidInput(
-            f"exact_proba: the switch must be a whole number from 0 to {n_settings - 1}, or a letter 'a' to "
+            f"The switch must be a whole number from 0 to {n_settings - 1}, or a letter 'a' to "
             f"{string.ascii_lowercase[n_settings - 1]!r}; got {unknown.tolist()[0]!r}."
         )
     return codes.to_numpy()

@@ -1,9 +1,10 @@
-"""Made data sets: they know p(y | x_S) exactly, and how well the best policy can do."""
+"""Synthetic data sets: the exact p(y | x_S), the exact gain of a feature, and the accuracy of the best policy."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import pandas as pd
 
 from askwise.datasets.dataset import Dataset
 from askwise.errors import InvalidInput
+from askwise.randomness import generator
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SyntheticDataset(Dataset, ABC):
-    """A data set drawn from a distribution that it still holds.
+    """A data set together with the distribution that it was drawn from.
 
     Attributes
     ----------
@@ -36,16 +38,22 @@ class SyntheticDataset(Dataset, ABC):
             Which cells are observed, (n, D); None means all that are not missing. With nothing observed the
             answer is the prior.
         """
-        rows = self._rows(X)
-        if mask is not None:
-            rows = rows.where(_checked_mask(mask, rows.shape))
-        values = self._numbers(rows)
-        return self._exact_proba(values, ~np.isnan(values))
+        values, observed = self._observed(X, mask)
+        return self._exact_proba(values, observed)
+
+    def exact_gain(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        r"""The exact :math:`I(y; x_i \mid x_S)` of each hidden feature in nats, (n, D), -inf where observed.
+
+        It is the expected reduction of KL(p(y | x) || p(y | x_S)) when both are exact, so its maximum is the exact
+        greedy choice. `X` and `mask` are those of `exact_proba`.
+        """
+        values, observed = self._observed(X, mask)
+        return np.where(observed, -np.inf, self._exact_gain(values, observed))
 
     def sample(self, n_samples: int, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
         """Further rows of the same distribution and their labels."""
         check_count("sample: n_samples", n_samples, at_least=1)
-        return self._draw(n_samples, np.random.default_rng(random_state))
+        return self._draw(n_samples, generator(random_state))
 
     @abstractmethod
     def best_accuracy(self, budget: float | None = None) -> float:
@@ -59,6 +67,18 @@ class SyntheticDataset(Dataset, ABC):
     def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
         """(n, C) from numbers and the mask of what is observed, both (n, D); hidden cells are NaN."""
 
+    @abstractmethod
+    def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
+        """(n, D) from the same arrays; entries of observed cells are not used."""
+
+    def _observed(self, X: pd.DataFrame | np.ndarray, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The rows as numbers with NaN in hidden cells, and which cells are observed, (n, D) each."""
+        rows = self._rows(X)
+        if mask is not None:
+            rows = rows.where(_checked_mask(mask, rows.shape))
+        values = self._numbers(rows)
+        return values, ~np.isnan(values)
+
     def _numbers(self, X: pd.DataFrame) -> np.ndarray:
         """The rows as floats, (n, D), NaN where missing."""
         return X.to_numpy(dtype=float, na_value=np.nan)
@@ -69,13 +89,11 @@ class SyntheticDataset(Dataset, ABC):
         if isinstance(X, pd.DataFrame):
             absent = [name for name in columns if name not in X.columns]
             if absent:
-                raise InvalidInput(f"exact_proba: X must have the columns of the data set; it lacks {absent}.")
+                raise InvalidInput(f"X must have the columns of the data set; it lacks {absent}.")
             return X[list(columns)]
         rows = np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != len(columns):
-            raise InvalidInput(
-                f"exact_proba: X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}."
-            )
+            raise InvalidInput(f"X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}.")
         return pd.DataFrame(rows, columns=columns)
 
 
@@ -88,11 +106,26 @@ def check_count(owner: str, value: Any, at_least: int, at_most: int | None = Non
     raise InvalidInput(f"{owner} must be a whole number {bounds}; got {value!r}.")
 
 
+def check_number(owner: str, value: Any, low: float, below: float = np.inf, above: bool = False) -> None:
+    """Refuse what is not a finite number from `low` (or `above` it) on and `below` a bound."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if number and low <= value < below and not (above and value == low):
+        return
+    bounds = f"{'>' if above else '>='} {low:g}" + (f" and < {below:g}" if below < np.inf else "")
+    raise InvalidInput(f"{owner} must be a finite number {bounds}; got {value!r}.")
+
+
+def check_flag(owner: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{owner} must be True or False; got {value!r}.")
+
+
 def _checked_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
         raise InvalidInput(
-            f"exact_proba: mask must be boolean of the shape of X, {shape}, True where observed; "
+            f"mask must be boolean of the shape of X, {shape}, True where observed; "
             f"got {mask.dtype} of shape {mask.shape}."
         )
     return mask

@@ -1,8 +1,8 @@
-"""Files into tables, and a digest that is the table's own, not that of one way of writing it down.
+"""Files into tables, and a digest of the table itself, whatever its file format.
 
 The same public table circulates with either kind of line ending, with and without a header line, with `85`
-or `85.0`, with `NA`, `NaN`, `NaNN` or `?` for a missing cell. All of these are read to the same table, and
-the digest is taken over that.
+or `85.0`, with `NA`, `NaN`, `NaNN` or `?` for a missing cell. All of these give the same table and the
+same digest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_table(
         encoding="utf-8-sig",
     )
     if cells.shape[1] != len(columns):
-        raise ValueError(f"there should be {len(columns)} columns, and there are {cells.shape[1]}")
+        raise ValueError(f"it must have {len(columns)} columns and has {cells.shape[1]}")
     positions = list(range(len(columns)))
     numeric = [i for i, name in enumerate(columns) if name not in text]
     first = [str(cell).strip() for cell in cells.iloc[0]]
@@ -59,8 +59,8 @@ def read_table(
 def table_digest(table: pd.DataFrame) -> str:
     """Sha256 of a table in a canonical text form, in hexadecimal.
 
-    The form is, column by column, the name and then the cells: a number as ``repr(float)``, a string as it
-    is, a missing cell as a character that no cell holds.
+    The form is, column by column, the name and then the cells: a number as ``repr(float)``, a string unchanged, a
+    missing cell as a character that no cell holds.
     """
     state = hashlib.sha256()
     for name in table.columns:
@@ -73,8 +73,7 @@ def table_digest(table: pd.DataFrame) -> str:
 
 
 def unpacked(content: bytes, member: str) -> bytes:
-    """The plain file: `content` itself, or out of gzip, or the `member` of that name in any folder of a zip
-    archive."""
+    """The uncompressed file: `content` itself, unzipped, or the `member` of that name in a zip archive."""
     if content.startswith(b"\x1f\x8b"):
         return gzip.decompress(content)
     if not content.startswith(b"PK\x03\x04"):

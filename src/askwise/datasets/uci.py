@@ -95,7 +95,7 @@ def load_diabetes130(target: Literal["readmitted", "within_30_days"] = "readmitt
     target
         What the label 1 means: readmitted at any time later, or within 30 days.
     """
-    if target not in _MEANING_OF_TARGET:
+    if not isinstance(target, str) or target not in _MEANING_OF_TARGET:
         allowed = " or ".join(map(repr, _MEANING_OF_TARGET))
         raise InvalidInput(f"load('diabetes130'): target must be {allowed}; got {target!r}.")
     table = fetch(sources.DIABETES)
@@ -111,5 +111,5 @@ def _readmitted(outcome: pd.Series, target: str) -> np.ndarray:
     return positive.to_numpy(dtype=int)
 
 
-def _prices(expenses: DataFile, groups: DataFile) -> Prices:
+def _prices(expenses: DataFile[pd.DataFrame], groups: DataFile[pd.DataFrame]) -> Prices:
     return published_prices(fetch(expenses), fetch(groups))

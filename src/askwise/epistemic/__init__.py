@@ -2,13 +2,12 @@
 
 from askwise.epistemic.base import BeliefModel, EpistemicEstimator
 from askwise.epistemic.distance import FeatureDistance
-from askwise.epistemic.dropout import MCDropout
+from askwise.epistemic.dropout import MCDropout, can_drop_out
 from askwise.epistemic.ensemble import AuxiliaryEnsemble, can_train_members
 from askwise.epistemic.novelty import Novelty
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import unfrozen
-from askwise.predict.stacked import dropout_layers
-from askwise.predict.wrapped import BlackBox, is_torch_module
 
 __all__ = [
     "AuxiliaryEnsemble",
@@ -23,10 +22,7 @@ __all__ = [
 
 def suitable_epistemic(predictor: SubsetPredictor) -> str:
     """What ``epistemic="auto"`` takes: an ensemble where members can be trained, else dropout, else distance."""
-    box = unfrozen(predictor.estimator_)
-    if not isinstance(box, BlackBox):
-        return (
-            "ensemble" if can_train_members(predictor, predictor.classes_[predictor.training_labels_]) else "distance"
-        )
-    drops = is_torch_module(box.function) and dropout_layers(box.function) and predictor.averages_the_model
-    return "dropout" if drops else "distance"
+    if not isinstance(unfrozen(predictor.estimator_), BlackBox):
+        labels = predictor.classes_[predictor.training_labels_]
+        return "ensemble" if can_train_members(predictor, labels) else "distance"
+    return "dropout" if can_drop_out(predictor) else "distance"

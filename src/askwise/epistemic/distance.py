@@ -17,6 +17,8 @@ from askwise.predict.imputed import typical_row
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
 
+CELLS_AT_ONCE = 1_000_000
+
 
 class FeatureDistance(EpistemicEstimator):
     """How far a case is from the training data in the model's feature space; any model, nothing trained.
@@ -37,6 +39,15 @@ class FeatureDistance(EpistemicEstimator):
 
     def distance(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
         """(n,) distance of what is known of each row to the training data; `leave_out` as in `SubsetPredictor`."""
+        step = max(1, CELLS_AT_ONCE // rows.values.shape[1])
+        parts = [slice(start, start + step) for start in range(0, max(len(rows), 1), step)]
+        left_out = [None if leave_out is None else leave_out[part] for part in parts]
+        found = [self._distance(rows.take(part), own) for part, own in zip(parts, left_out, strict=True)]
+        return np.concatenate(found)
+
+    def _distance(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+        if not len(rows):
+            return np.empty(0)
         features = self._features(rows.filled(self._typical))
         if leave_out is None:
             return np.asarray(self._search.kneighbors(features)[0].mean(axis=1) / self._unit)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from askwise.epistemic.base import EpistemicEstimator
+import numpy as np
+
+from askwise.epistemic.base import EpistemicEstimator, joined_answers
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
+from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import unfrozen
-from askwise.predict.stacked import StackedDropout, StackedModels, dropout_layers
-from askwise.predict.wrapped import BlackBox, is_torch_module
+from askwise.predict.modules import DropoutMasks, dropout_layers, is_torch_module
+from askwise.predict.reparametrized import ReparametrizedPredictor
+from askwise.predict.stacked import StackedDropout, stack
 from askwise.randomness import generator, seed_from
+from askwise.rows import EncodedRows
 
 
 class MCDropout(EpistemicEstimator):
-    """Members of a torch module with dropout: the same network under `n_samples` fixed dropout masks."""
+    """Members of a torch module with dropout: the same network under `n_samples` fixed dropout masks.
+
+    Around a reparametrized module each member has the same adaptation, applied to the thinned network.
+    """
 
     def __init__(self, n_samples: int = 30, *, random_state: Any = None) -> None:
         self.n_samples = n_samples
@@ -23,7 +34,12 @@ class MCDropout(EpistemicEstimator):
     def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
         if not predictor.averages_the_model:
             return predictor
-        return predictor.with_model(StackedModels([predictor.model_, self._stacked]))
+        return predictor.with_model(stack([predictor.model_, self._stacked]))
+
+    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
+        if belief.members is not None:
+            return belief
+        return joined_answers(belief, [member.proba(rows, leave_out) for member in self._separate])
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         box = unfrozen(predictor.estimator_)
@@ -37,9 +53,27 @@ class MCDropout(EpistemicEstimator):
                 'epistemic="dropout" needs dropout layers (p > 0), and the wrapped module has none. Use '
                 'epistemic="distance", or give trained members: AuxiliaryEnsemble(estimators=[...]).'
             )
-        if self.n_samples < 1:
-            raise InvalidInput(f"n_samples must be at least 1; got {self.n_samples!r}.")
-        if not predictor.averages_the_model:
-            raise InvalidInput('epistemic="dropout" goes with adaptation="conditional" or "mean".')
-        seed = seed_from(generator(self.random_state))
-        self._stacked = StackedDropout(predictor.model_, self.n_samples, seed)
+        if not can_drop_out(predictor):
+            raise InvalidInput(
+                'epistemic="dropout" needs a predictor whose answers come from the wrapped module: adaptation='
+                f'"conditional", "mean", "output", "last-layer" or "low-rank"; got {type(predictor).__name__}.'
+            )
+        check_limits(self, {"n_samples": Whole(1)})
+        masks = DropoutMasks(self.n_samples, seed_from(generator(self.random_state)))
+        self._stacked = StackedDropout(predictor.model_, masks)
+        averages = predictor.averages_the_model
+        members = [] if averages else range(self.n_samples)
+        self._separate = [_thinned(predictor, box, masks.only(member)) for member in members]
+
+
+def can_drop_out(predictor: SubsetPredictor) -> bool:
+    """Whether dropout in the wrapped module has an effect on the predictor's answers, and is supported there."""
+    box = unfrozen(predictor.estimator_)
+    drops = isinstance(box, BlackBox) and is_torch_module(box.function) and bool(dropout_layers(box.function))
+    return drops and (predictor.averages_the_model or isinstance(predictor, ReparametrizedPredictor))
+
+
+def _thinned(predictor: SubsetPredictor, box: BlackBox, masks: DropoutMasks) -> SubsetPredictor:
+    model = copy.copy(predictor.model_)
+    model.estimator = box.with_dropout(masks)
+    return predictor.with_model(model)

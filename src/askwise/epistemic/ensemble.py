@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator, joined_answers
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.final_layer import split_pipeline, unfrozen
-from askwise.predict.stacked import StackedModels, stack
-from askwise.predict.wrapped import BlackBox, FrozenModel, as_classifier
+from askwise.predict.black_box import BlackBox, as_classifier
+from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
+from askwise.predict.stacked import stack
+from askwise.predict.wrapped import FrozenModel, is_seed
 from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
@@ -73,7 +76,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
         if not predictor.averages_the_model:
             return predictor
-        return predictor.with_model(StackedModels([predictor.model_, stack(self._models)]))
+        return predictor.with_model(stack([predictor.model_, *self._models]))
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
         if belief.members is not None:
@@ -101,6 +104,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 )
         self._models = [FrozenModel(member, predictor.schema_) for member in self.estimators_]
         for model in self._models:
+            model.settle(predictor.training_rows_)
             if model.classes.tolist() != predictor.classes_.tolist():
                 raise InvalidInput(
                     f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
@@ -121,23 +125,27 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         return adapted
 
     def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
-        if isinstance(unfrozen(predictor.estimator_), BlackBox):
+        steps, classifier = split_pipeline(predictor.estimator_)
+        if isinstance(classifier, BlackBox):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members, which a callable or a torch module does not allow. Use '
                 'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
                 "AuxiliaryEnsemble(estimators=[...])."
             )
-        if self.n_members < 1:
-            raise InvalidInput(f"n_members must be at least 1; got {self.n_members}.")
+        check_limits(self, {"n_members": Whole(1)})
+        if not isinstance(self.n_jobs, Integral | None):
+            raise InvalidInput(f"AuxiliaryEnsemble: n_jobs must be a whole number or None; got {self.n_jobs!r}.")
         if not can_train_members(predictor, y):
             raise InvalidInput(
-                'epistemic="ensemble" trains further members and needs rows of every class that the model takes '
-                '(complete ones, unless it takes missing cells). Give more rows, or use epistemic="distance".'
+                'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '
+                "rows of every class that it takes (complete ones, unless it takes missing cells). Give more rows, or "
+                'use epistemic="distance".'
             )
         rng = generator(self.random_state)
         rows = predictor.training_rows_for_models()
         table, labels = predictor.model_.table(predictor.training_rows_.take(rows)), y[rows]
-        steps, classifier = split_pipeline(predictor.estimator_)
+        if has_resampling(predictor.estimator_):  # which happens somewhere between the steps: train them all
+            steps, classifier = None, unfrozen(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []
         for _ in range(self.n_members):
@@ -153,10 +161,20 @@ class AuxiliaryEnsemble(EpistemicEstimator):
 
 def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:
     """Whether models like the wrapped one can be trained, and on rows of every class, from what `fit` was given."""
-    if not hasattr(unfrozen(predictor.estimator_), "fit") or not hasattr(predictor.estimator_, "get_params"):
+    if not _can_be_cloned(split_pipeline(predictor.estimator_)[1]):
         return False
     usable = y[predictor.training_rows_for_models()]
     return set(np.unique(usable).tolist()) == set(predictor.classes_.tolist())
+
+
+def _can_be_cloned(classifier: Any) -> bool:
+    if isinstance(classifier, BlackBox) or not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
+        return False
+    try:
+        clone(classifier)
+    except Exception:  # whatever a foreign class raises, as CatBoost does with cat_features
+        return False
+    return True
 
 
 def _bootstrap(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -166,12 +184,12 @@ def _bootstrap(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _reseeded(estimator: Any, seed: int) -> Any:
-    names = [name for name in estimator.get_params() if name == "random_state" or name.endswith("__random_state")]
-    return estimator.set_params(**dict.fromkeys(names, seed))
+    names = [name for name in estimator.get_params() if is_seed(name)]
+    return estimator.set_params(**dict.fromkeys(names, seed)) if names else estimator
 
 
 def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
-    """Fit a member; that it stops at the same number of iterations as the wrapped model is no news."""
+    """Fit a member; it stops at the same number of iterations as the wrapped model, which needs no second warning."""
     with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)

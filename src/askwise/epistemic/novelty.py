@@ -10,15 +10,15 @@ from askwise.columns import plain
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.neighbors import UNRELATED, Neighbors
 from askwise.rows import EncodedRows
-from askwise.subsets import sample_of_sizes
 
-MARGIN = 0.25
-"""A number is far outside when it is beyond its training range by more than this share of the range."""
+MARGIN, TAIL = 0.25, 0.05
+"""A number is far outside when it is beyond its training range by more than a share of `MARGIN` of the range, and by
+more than the width of the tail, which holds a share of `TAIL` of its different values: a long tail has no sharp end."""
 
 USUAL = 0.99
 """Share of the training rows whose distance to the others counts as usual."""
 
-MOST_ROWS, MOST_QUERIES, MOST_SIZES = 1000, 200, 6
+MOST_ROWS, FEWEST_QUERIES, MOST_QUERIES, MOST_SIZES, MOST_CELLS = 1000, 30, 200, 6, 30_000_000
 
 
 class Novelty:
@@ -38,18 +38,22 @@ class Novelty:
     def __init__(self, predictor: SubsetPredictor, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         rows, self.schema = predictor.training_rows_, predictor.schema_
-        self.low, self.high = np.nanmin(rows.values, axis=0), np.nanmax(rows.values, axis=0)
-        spread = self.high - self.low
-        self.spread = np.where(spread > 0, spread, np.maximum(np.abs(self.low), 1.0))
+        self.low, tail_below, tail_above, self.high = _ranges(rows)
+        with np.errstate(over="ignore"):
+            spread = self.high - self.low
+            self.spread = np.where(spread > 0, spread, np.maximum(np.abs(self.low), 1.0))
+            self.lowest = self.low - np.maximum(MARGIN * self.spread, tail_below - self.low)
+            self.highest = self.high + np.maximum(MARGIN * self.spread, self.high - tail_above)
         self.n_known = np.array([len(column.known) for column in self.schema.columns])
-        self.neighbors, pool = self._search(predictor, rng)
-        self.sizes, self.usual = self._usual_distances(pool, rng)
+        self.neighbors, position = self._search(predictor, rng)
+        self.sizes, self.usual = self._usual_distances(rows, position, rng)
 
     def outside(self, rows: EncodedRows) -> np.ndarray:
         """(n, D) how far each cell is outside its training range: 0 within, 1 for a category never seen."""
-        beyond = np.maximum(self.low - rows.values, rows.values - self.high) / self.spread - MARGIN
+        with np.errstate(over="ignore"):
+            beyond = np.maximum(self.lowest - rows.values, rows.values - self.highest) / self.spread
         unseen = rows.values >= self.n_known
-        return np.nan_to_num(np.where(self.schema.is_category, unseen, np.maximum(beyond, 0.0)))
+        return np.nan_to_num(np.where(self.schema.is_category, unseen, np.maximum(beyond, 0.0)), posinf=np.inf)
 
     def excess(self, rows: EncodedRows, distances: np.ndarray | None = None) -> np.ndarray:
         """(n,) 0 for a case within what was seen, growing without bound outside.
@@ -82,27 +86,58 @@ class Novelty:
             )
         return found
 
-    def _search(self, predictor: SubsetPredictor, rng: np.random.Generator) -> tuple[Neighbors, EncodedRows]:
-        """The predictor's own pool of training rows where it has one, else a sample of them."""
-        rows = predictor.training_rows_
+    def _search(self, predictor: SubsetPredictor, rng: np.random.Generator) -> tuple[Neighbors, np.ndarray]:
+        """The predictor's own pool of training rows, else a sample of them; where each of them is in it, -1 = not."""
         if hasattr(predictor, "neighbors_"):
-            pool = rows.take(np.argsort(np.where(predictor.pool_position_ < 0, len(rows), predictor.pool_position_)))
-            return predictor.neighbors_, pool.take(slice(len(predictor.neighbors_.scores)))
-        pool = rows.take(rng.permutation(len(rows))[:MOST_ROWS])
-        return Neighbors(pool, self.schema.is_category, 1, 1.0), pool
+            return predictor.neighbors_, predictor.pool_position_
+        rows = predictor.training_rows_
+        pooled = rng.permutation(len(rows))[:MOST_ROWS]
+        position = np.full(len(rows), -1)
+        position[pooled] = np.arange(len(pooled))
+        return Neighbors(rows.take(pooled), self.schema.is_category, 1, 1.0), position
 
-    def _usual_distances(self, pool: EncodedRows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Subset sizes, and the distance to the nearest other row that most training rows stay within."""
-        n_columns = pool.values.shape[1]
-        sizes = np.unique(np.linspace(1, n_columns, min(n_columns, MOST_SIZES)).astype(int))
-        asked = rng.permutation(len(pool))[:MOST_QUERIES]
-        usual = np.empty(len(sizes))
-        for s, size in enumerate(sizes):
-            masked = pool.take(asked).masked(sample_of_sizes(np.full(len(asked), size), n_columns, rng))
-            squared = self.neighbors.squared_distances(masked)
-            squared[np.arange(len(asked)), asked] = np.inf
-            observed = np.maximum(masked.observed.sum(axis=1), 1)
-            nearest = squared.min(axis=1)
-            usual[s] = np.quantile(np.sqrt(nearest[np.isfinite(nearest)] / observed[np.isfinite(nearest)]), USUAL)
-        # One category more or less than the nearest training row is never a surprise.
-        return sizes, np.maximum(usual, np.sqrt(UNRELATED / sizes))
+    def _usual_distances(
+        self, rows: EncodedRows, position: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of observed columns, and the distance to the nearest other row that most training rows stay within.
+
+        Each of a sample of rows is shown column by column in an order of its own.
+        """
+        n_columns, n_pool = rows.values.shape[1], len(self.neighbors.scores)
+        n_asked = min(MOST_QUERIES, max(MOST_CELLS // (n_pool * n_columns), FEWEST_QUERIES))
+        asked = rng.permutation(len(rows))[:n_asked]
+        own, rows = position[asked], rows.take(asked)
+        squared, covered = np.zeros((len(asked), n_pool)), np.zeros(rows.values.shape, dtype=bool)
+        squared[own >= 0, own[own >= 0]] = np.inf
+        order = np.where(rows.observed, rng.random(rows.values.shape), np.inf).argsort(axis=1).argsort(axis=1)
+        counts, nearest = [], []
+        for size in np.unique(np.linspace(1, n_columns, min(n_columns, MOST_SIZES)).astype(int)):
+            shown = rows.masked(order < size)
+            squared = self.neighbors.squared_distances(shown, squared, covered)
+            covered = shown.observed
+            counts.append(covered.sum(axis=1))
+            nearest.append(squared.min(axis=1))
+        return _usual(np.concatenate(counts), np.concatenate(nearest))
+
+
+def _ranges(rows: EncodedRows) -> np.ndarray:
+    """(4, D) lowest value of each column, where its lower and its upper tail begin, and its highest value."""
+    present = [np.unique(cells[there]) for cells, there in zip(rows.values.T, rows.observed.T, strict=True)]
+    return np.transpose([np.quantile(values, [0.0, TAIL, 1 - TAIL, 1.0]) for values in present])
+
+
+def _usual(counts: np.ndarray, nearest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of columns, and the usual root mean square distance for each; rows of about as many columns go together.
+
+    One category more or less than the nearest training row is always usual.
+    """
+    sizes, usual = [], []
+    ends = np.unique(np.quantile(counts[counts > 0], np.linspace(0, 1, 2 * MOST_SIZES), method="nearest"))
+    for low, high in zip([0, *ends[:-1]], ends, strict=True):
+        group = (counts > low) & (counts <= high) & np.isfinite(nearest)
+        if group.any():
+            sizes.append(counts[group].mean())
+            usual.append(np.quantile(np.sqrt(nearest[group] / counts[group]), USUAL))
+    if not sizes:  # a pool of one row
+        sizes, usual = [1.0], [0.0]
+    return np.array(sizes), np.maximum(usual, np.sqrt(UNRELATED / np.array(sizes)))

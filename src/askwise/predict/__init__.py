@@ -1,13 +1,13 @@
 """Everything that answers p(y | x_S): wrapped classifiers that predict from any subset of the columns."""
 
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.black_box import wrap
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.rules.predictor import RulePredictor
-from askwise.predict.wrapped import wrap
 
 __all__ = [
     "ConditionalPredictor",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import copy
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import Layers
-from askwise.predict.final_layer import linear_layers, unfrozen
-from askwise.predict.wrapped import BlackBox, FrozenModel, as_tensor, evaluating, is_torch_module
+from askwise.networks import Layers, relu_network
+from askwise.predict.black_box import BlackBox
+from askwise.predict.final_layer import unfrozen
+from askwise.predict.modules import FrozenModule, is_torch_module, linear_layers
+from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
 
@@ -20,7 +23,9 @@ class LinearLayer(Protocol):
     weight: np.ndarray  # (H, C)
     bias: np.ndarray  # (C,)
 
-    def features(self, rows: np.ndarray, /) -> np.ndarray: ...
+    def features(self, rows: Any, /) -> np.ndarray: ...
+
+    def around(self, model: FrozenModel) -> Self: ...
 
 
 class Adapter:
@@ -28,8 +33,8 @@ class Adapter:
 
     network: Any
 
-    def inputs(self, completed: EncodedRows) -> np.ndarray:
-        """The frozen part, (n, ...), from completed rows."""
+    def inputs(self, completed: Any) -> np.ndarray:
+        """The frozen part, (n, ...), from completed rows or whatever the layer reads."""
         raise NotImplementedError
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:
@@ -42,6 +47,10 @@ class Adapter:
 
     def freeze(self) -> None:
         """Keep what serving needs once training is over."""
+
+    def around(self, model: FrozenModel) -> Self:
+        """The same change of another version of the model, such as one under a dropout mask."""
+        raise NotImplementedError
 
     def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """(n, C) answers of the changed model."""
@@ -58,7 +67,7 @@ class ScaleAndShift(Adapter):
     def __init__(self, layer: LinearLayer) -> None:
         self.layer = layer
 
-    def inputs(self, completed: EncodedRows) -> np.ndarray:
+    def inputs(self, completed: Any) -> np.ndarray:
         return self.layer.features(completed)
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:
@@ -78,6 +87,11 @@ class ScaleAndShift(Adapter):
         self.psi = Layers.from_torch([self.network[0], self.network[2]], "relu")
         del self.network, self._weight, self._bias
 
+    def around(self, model: FrozenModel) -> Self:
+        other = copy.copy(self)
+        other.layer = self.layer.around(model)
+        return other
+
     def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
         change = self.psi(mask.astype(float))
         width = inputs.shape[1]
@@ -88,8 +102,8 @@ class ScaleAndShift(Adapter):
 class LowRank(Adapter):
     r"""Low-rank updates of every linear layer of a torch module: :math:`W_l + B_l\, \mathrm{diag}(g_l(S))\, A_l`.
 
-    The coefficients :math:`g_l` come from the mask; :math:`B_l` starts at zero. The module runs with its own, detached
-    parameters and hooks that add the update, so that nothing in it is touched.
+    The coefficients :math:`g_l` come from the mask; :math:`B_l` starts at zero. The module runs on a private copy (see
+    `FrozenModule`), so that nothing in it is touched.
     """
 
     def __init__(self, model: FrozenModel, rank: int) -> None:
@@ -100,8 +114,18 @@ class LowRank(Adapter):
                 '"last-layer" (also MLPClassifier, LogisticRegression), "output" or "conditional" (any model).'
             )
         self.model = model
-        self.module: Any = box.function
         self.rank = rank
+
+    @property
+    def module(self) -> FrozenModule:
+        """The wrapped module."""
+        module: FrozenModule = unfrozen(self.model.estimator).frozen_module
+        return module
+
+    def around(self, model: FrozenModel) -> Self:
+        other = copy.copy(self)
+        other.model = model
+        return other
 
     def inputs(self, completed: EncodedRows) -> np.ndarray:
         return np.array(self.model.table(completed), dtype=float)
@@ -109,29 +133,24 @@ class LowRank(Adapter):
     def build(self, n_columns: int, hidden: int) -> list[Any]:
         import torch
 
-        layers = linear_layers(self.module)
-        self._down = [torch.randn(self.rank, part.in_features) / part.in_features**0.5 for part in layers]
-        self._up = [torch.zeros(part.out_features, self.rank) for part in layers]
-        for tensor in [*self._down, *self._up]:
-            tensor.requires_grad_(True)
-        self.network = mask_network(n_columns, hidden, self.rank * len(layers), start_at_zero=False)
-        return [*self._down, *self._up, *self.network.parameters()]
+        self._down, self._up = {}, {}
+        for name, part in linear_layers(self.module.module).items():
+            down = torch.randn(self.rank, part.in_features, dtype=torch.float32) / part.in_features**0.5
+            up = torch.zeros(part.out_features, self.rank, dtype=torch.float32)
+            self._down[name], self._up[name] = down.requires_grad_(), up.requires_grad_()
+        self.network = mask_network(n_columns, hidden, self.rank * len(self._up), start_at_zero=False)
+        return [*self._down.values(), *self._up.values(), *self.network.parameters()]
 
     def logits(self, inputs: Any, mask: Any) -> Any:
-        import torch
+        coefficients = dict(zip(self._down, self.network(mask).split(self.rank, dim=1), strict=True))
 
-        coefficients = self.network(mask).split(self.rank, dim=1)
-        hooks = [
-            part.register_forward_hook(_update(down, up, g))
-            for part, down, up, g in zip(linear_layers(self.module), self._down, self._up, coefficients, strict=True)
-        ]
-        frozen = {name: tensor.detach() for name, tensor in self.module.state_dict(keep_vars=True).items()}
-        try:
-            with evaluating(self.module):
-                return torch.func.functional_call(self.module, frozen, (as_tensor(inputs, self.module),)).float()
-        finally:
-            for hook in hooks:
-                hook.remove()
+        def update(name: str, _: Any, given: Any, output: Any) -> Any:
+            if name not in coefficients:
+                return output
+            change = ((given.float() @ self._down[name].T) * coefficients[name]) @ self._up[name].T
+            return output + change.to(output.dtype)
+
+        return self.module.logits(inputs, update).float()
 
     def proba(self, inputs: np.ndarray, mask: np.ndarray) -> np.ndarray:
         import torch
@@ -145,15 +164,8 @@ def mask_network(n_columns: int, hidden: int, n_outputs: int, start_at_zero: boo
     """A two-layer torch network of the mask."""
     from torch import nn
 
-    network: Any = nn.Sequential(nn.Linear(n_columns, hidden), nn.ReLU(), nn.Linear(hidden, n_outputs))
+    network = relu_network([n_columns, hidden, n_outputs])
     if start_at_zero:
         nn.init.zeros_(network[2].weight)
         nn.init.zeros_(network[2].bias)
     return network
-
-
-def _update(down: Any, up: Any, coefficients: Any) -> Any:
-    def hook(_: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        return output + (((inputs[0].float() @ down.T) * coefficients) @ up.T).to(output.dtype)
-
-    return hook

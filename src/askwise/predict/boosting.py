@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
+
+from askwise.predict.final_layer import dense
 
 MOST_LEAVES = 64
 CELLS_AT_ONCE = 4_000_000
@@ -22,7 +25,7 @@ class BoostedTrees:
     Parameters
     ----------
     models
-        Fitted models with the same classes, of numbers only and at most 64 leaves a tree.
+        Fitted models with the same classes, each of which `takes_part`.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
@@ -43,8 +46,9 @@ class BoostedTrees:
         self.output_start = _starts(len(of_output) for of_output in trees)
         self.baseline = np.concatenate([np.ravel(model._baseline_prediction) for model in models])
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
+    def __call__(self, inputs: Any) -> np.ndarray:
         """(n, D) numbers, NaN where missing -> (n, k * C)."""
+        cells = dense(inputs)
         step = max(1, CELLS_AT_ONCE // len(self.feature))
         raw = np.concatenate([self._raw(cells[start : start + step]) for start in range(0, len(cells), step)])
         if self.n_classes == 2:
@@ -66,14 +70,20 @@ class BoostedTrees:
         return values.T + self.baseline
 
 
-def can_be_stacked(models: Sequence[Any]) -> bool:
-    """Whether `BoostedTrees` takes these models: numbers only, small trees, the same classes."""
-    trees = [tree.nodes for model in models for iteration in model._predictors for tree in iteration]
-    return (
-        all(getattr(model, "is_categorical_", None) is None for model in models)
-        and len({tuple(model.classes_.tolist()) for model in models}) == 1
-        and all(nodes["is_leaf"].sum() <= MOST_LEAVES for nodes in trees)
-    )
+def takes_part(model: Any) -> bool:
+    """Whether `BoostedTrees` takes a model: numbers only, and trees of few leaves, laid out as we know them."""
+    try:
+        trees = [tree.nodes for iteration in model._predictors for tree in iteration]
+        small = all(nodes["is_leaf"].sum() <= MOST_LEAVES for nodes in trees)
+        if model.is_categorical_ is not None or not small:
+            return False
+        # The layout is private to scikit-learn: what is made of it must give the model's own answers.
+        probe = np.random.default_rng(0).normal(size=(8, model.n_features_in_))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it may have been trained with column names
+            return bool(np.allclose(BoostedTrees([model])(probe), model.predict_proba(probe), atol=1e-9))
+    except Exception:  # whatever another version of scikit-learn has in its place
+        return False
 
 
 def _starts(lengths: Iterable[int]) -> np.ndarray:

@@ -36,7 +36,7 @@ class ConditionalPredictor(SubsetPredictor):
     bandwidth
         Width of the kernel that weights the neighbors, in standard deviations of a column.
     max_rows
-        Training rows kept for the search; a random sample of them when there are more.
+        Training rows kept for the search; a random sample of them when there are more, with every column in it.
     random_state
         Seed of that sample.
     """
@@ -61,7 +61,11 @@ class ConditionalPredictor(SubsetPredictor):
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         check_limits(self, self.limits)
         # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
-        pooled = generator(self.random_state).permutation(len(rows))[: self.max_rows]
+        order = generator(self.random_state).permutation(len(rows))
+        pooled = order[: self.max_rows]
+        # A column that the sample lacks could not be completed: the first row that has it joins the sample.
+        lacking = np.flatnonzero(~rows.observed[pooled].any(axis=0))
+        pooled = np.append(pooled, np.unique(order[rows.observed[order][:, lacking].argmax(axis=0)]))
         pool = rows.take(pooled)
         self.pool_position_ = np.full(len(rows), -1)
         self.pool_position_[pooled] = np.arange(len(pooled))
@@ -97,8 +101,7 @@ class ConditionalPredictor(SubsetPredictor):
         leave_out: np.ndarray | None = None,
     ) -> Belief:
         """The completions of encoded rows, with the answers on them and their mean."""
-        extendable = previous is not None and previous.distances is not None
-        before = (previous.distances, previous.observed) if previous is not None and extendable else (None, None)
+        before = (None, None) if previous is None else (previous.distances, previous.observed)
         distances = self.neighbors_.squared_distances(rows, *before)
         completions = self._complete(rows, distances, leave_out)
         answers = completions.mean()
@@ -125,12 +128,9 @@ class ConditionalPredictor(SubsetPredictor):
         return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
-        return self._in_blocks(rows, None)
+        return self._predict_new(rows, None)
 
-    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
-        return self._in_blocks(rows, leave_out)
-
-    def _in_blocks(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+    def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
         """(n, outputs): the answers alone, with the completions of few rows in memory at a time."""
         proba = np.empty((len(rows), self.model_.n_outputs))
         for start in range(0, len(rows), self.rows_at_once):

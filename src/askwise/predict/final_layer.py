@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -13,7 +14,9 @@ from sklearn.pipeline import Pipeline
 
 from askwise.errors import InvalidInput
 from askwise.networks import Layers
-from askwise.predict.wrapped import BlackBox, FrozenModel, is_torch_module
+from askwise.predict.black_box import BlackBox
+from askwise.predict.modules import is_torch_module, linear_layers
+from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
 SMALLEST = 1e-12
@@ -27,6 +30,12 @@ class FinalLayer:
 
     def __init__(self, model: FrozenModel) -> None:
         self.model = model
+
+    def around(self, model: FrozenModel) -> Self:
+        """The same layer of another version of the model, such as one under a dropout mask."""
+        other = copy.copy(self)
+        other.model = model
+        return other
 
     def features(self, completed: EncodedRows) -> np.ndarray:
         raise NotImplementedError
@@ -58,23 +67,18 @@ class FullyConnected(FinalLayer):
 
 
 class LastLinear(FinalLayer):
-    """The last `torch.nn.Linear` of a module; its input is read by a hook while the module runs."""
+    """The last `torch.nn.Linear` of a module."""
 
     def __init__(self, model: FrozenModel) -> None:
         super().__init__(model)
-        self.linear = linear_layers(unfrozen(model.estimator).function)[-1]
-        self.weight = self.linear.weight.detach().double().cpu().numpy().T
-        bias = self.linear.bias
-        self.bias = np.zeros(self.weight.shape[1]) if bias is None else bias.detach().double().cpu().numpy()
+        self.name, linear = list(linear_layers(unfrozen(model.estimator).function).items())[-1]
+        weight = linear.weight.detach().double().cpu().numpy().T
+        bias = np.zeros(weight.shape[1]) if linear.bias is None else linear.bias.detach().double().cpu().numpy()
+        self.weight, self.bias = _one_logit_per_class(weight, bias)
 
     def features(self, completed: EncodedRows) -> np.ndarray:
-        seen: list[Any] = []
-        hook = self.linear.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-        try:
-            self.model(completed)
-        finally:
-            hook.remove()
-        return np.concatenate([part.double().cpu().numpy() for part in seen])
+        module = unfrozen(self.model.estimator).frozen_module
+        return self.model.by_table(completed, lambda table: module.layer_inputs(table, self.name), len(self.weight))
 
 
 def final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
@@ -100,9 +104,20 @@ def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     before: list[tuple[str, Any]] = []
     estimator = unfrozen(estimator)
     while isinstance(estimator, Pipeline):  # one may end in another
-        before += [(f"{len(before) + k}", step) for k, (_, step) in enumerate(estimator.steps[:-1])]
+        steps = [step for _, step in estimator.steps[:-1] if not _resamples(step)]
+        before += [(f"{len(before) + k}", step) for k, step in enumerate(steps)]
         estimator = unfrozen(estimator.steps[-1][1])
     return (Pipeline(before) if before else None), estimator
+
+
+def has_resampling(estimator: Any) -> bool:
+    """Whether a Pipeline of imbalanced-learn resamples the rows that it is trained on."""
+    estimator = unfrozen(estimator)
+    return isinstance(estimator, Pipeline) and any(_resamples(s) or has_resampling(s) for _, s in estimator.steps)
+
+
+def _resamples(step: Any) -> bool:
+    return hasattr(step, "fit_resample")  # such steps are skipped when predicting
 
 
 def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
@@ -127,14 +142,12 @@ def layers_of(classifier: Any) -> Layers:
         weights, biases, activation = [classifier.coef_.T], [classifier.intercept_], "identity"
     else:
         weights, biases, activation = list(classifier.coefs_), list(classifier.intercepts_), classifier.activation
-    if weights[-1].shape[1] == 1:
-        weights[-1] = np.hstack([np.zeros_like(weights[-1]), weights[-1]])
-        biases[-1] = np.array([0.0, *biases[-1]])
+    weights[-1], biases[-1] = _one_logit_per_class(weights[-1], biases[-1])
     return Layers(weights, biases, activation)
 
 
-def linear_layers(module: Any) -> list[Any]:
-    """The `torch.nn.Linear` layers of a module, in order."""
-    import torch
-
-    return [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+def _one_logit_per_class(weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A last layer with a single logit, that of the second class, with 0 for the first beside it."""
+    if weight.shape[1] > 1:
+        return weight, bias
+    return np.hstack([np.zeros_like(weight), weight]), np.array([0.0, *bias])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
@@ -34,6 +34,8 @@ class ImputedPredictor(SubsetPredictor):
 
     averages_the_model = True
 
+    fill_: np.ndarray  # (draws, D)
+
     def __init__(self, estimator: Any, strategy: str = "mean", n_draws: int = 50, random_state: Any = None) -> None:
         super().__init__(estimator)
         self.strategy = strategy
@@ -43,12 +45,11 @@ class ImputedPredictor(SubsetPredictor):
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.strategy not in STRATEGIES:
             raise InvalidInput(f"strategy must be one of {STRATEGIES}; got {self.strategy!r}.")
+        check_limits(self, {"n_draws": Whole(1)})
         typical = typical_row(rows, self.schema_.is_category)
         if self.strategy == "marginal":
-            if not isinstance(self.n_draws, Integral) or self.n_draws < 1:
-                raise InvalidInput(f"n_draws must be a whole number of at least 1; got {self.n_draws!r}.")
             drawn = rows.values[generator(self.random_state).permutation(len(rows))[: self.n_draws]]
-            self.fill_ = np.where(np.isnan(drawn) & ~self.takes_missing_, typical, drawn)  # (draws, D)
+            self.fill_ = np.where(np.isnan(drawn) & ~self.takes_missing_, typical, drawn)
         elif self.strategy == "zero":
             self.fill_ = np.where(self.schema_.is_category, typical, 0.0)[None]
         else:

@@ -1,8 +1,9 @@
-"""One model per subset, trained on nothing else: the reference that a shared model is measured against."""
+"""One model per subset, trained on its columns alone: the reference for a shared model."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from askwise.errors import InvalidInput
+from askwise.locking import Lock
+from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.wrapped import BlackBox
+from askwise.predict.black_box import BlackBox
 from askwise.rows import EncodedRows
 from askwise.subsets import unique_masks
 
@@ -28,7 +31,7 @@ class LocalPredictor(SubsetPredictor):
         A scikit-learn style classifier; its class and parameters are cloned for each subset. A callable or a
         torch module cannot be trained again and is refused.
     max_models
-        How many fitted models are kept; the one longest unused is dropped first.
+        How many fitted models are kept; the least recently used is dropped first.
     """
 
     def __init__(self, estimator: Any, max_models: int = 1024) -> None:
@@ -36,8 +39,7 @@ class LocalPredictor(SubsetPredictor):
         self.max_models = max_models
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if self.max_models < 1:
-            raise InvalidInput(f"max_models must be at least 1; got {self.max_models!r}.")
+        check_limits(self, {"max_models": Whole(1)})
         source = self.estimator_.estimator if isinstance(self.estimator_, FrozenEstimator) else self.estimator_
         if isinstance(source, BlackBox):
             raise InvalidInput(
@@ -47,7 +49,7 @@ class LocalPredictor(SubsetPredictor):
         self._source = clone(source)
         self._y = y
         self._prior = np.bincount(y, minlength=len(self.classes_)) / len(y)
-        self._models: OrderedDict[bytes, Any] = OrderedDict()
+        self._models = _LatestModels(int(self.max_models))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
         proba = np.empty((len(rows), len(self.classes_)))
@@ -62,18 +64,16 @@ class LocalPredictor(SubsetPredictor):
             return np.tile(self._prior, (len(rows), 1))
         proba = np.zeros((len(rows), len(self.classes_)))
         columns = np.flatnonzero(subset)
-        proba[:, model.classes_] = model.predict_proba(self.schema_.decode(rows, columns))
+        castable = self.schema_.castable(rows.values, columns)
+        for kind in (castable, ~castable):  # asked apart, so that no row depends on its batch
+            if kind.any():
+                asked = model.predict_proba(self.schema_.decode(rows.take(kind), columns))
+                proba[np.ix_(kind, model.classes_)] = asked
         return proba
 
     def _local_model(self, subset: np.ndarray) -> Any:
         """The model of a subset; None (the class frequencies) where there is nothing to learn from."""
-        key = np.packbits(subset).tobytes()
-        if key not in self._models:
-            self._models[key] = self._trained(np.flatnonzero(subset))
-            if len(self._models) > self.max_models:
-                self._models.popitem(last=False)
-        self._models.move_to_end(key)
-        return self._models[key]
+        return self._models.get(np.packbits(subset).tobytes(), lambda: self._trained(np.flatnonzero(subset)))
 
     def _trained(self, columns: np.ndarray) -> Any:
         usable = (self.training_rows_.observed[:, columns] | self.takes_missing_[columns]).all(axis=1)
@@ -87,3 +87,29 @@ class LocalPredictor(SubsetPredictor):
             raise InvalidInput(
                 f"The wrapped model could not be trained on the columns {names} alone: {error}"
             ) from error
+
+
+class _LatestModels:
+    """The models used last, at most `size`; several threads may ask at once."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: bytes, train: Callable[[], Any]) -> Any:
+        """The model of `key`; trained outside the lock, and the first one to be finished is kept."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        trained = train()
+        with self._lock:
+            model = self._kept.setdefault(key, trained)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self.size:
+                self._kept.popitem(last=False)
+            return model

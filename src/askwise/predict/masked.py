@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, seeded, train
-from askwise.predict.adapters import ScaleAndShift
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
+from askwise.parameters import Flag, Whole, check_limits
+from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.reparametrized import train_adapter
+from askwise.predict.modules import FrozenModule, is_torch_module
+from askwise.predict.reparametrized import ADAPTER_LIMITS, train_adapter
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+MakeNetwork = Callable[[int, int], Any]
 
 
 class MaskTrainedPredictor(SubsetPredictor):
@@ -35,9 +39,14 @@ class MaskTrainedPredictor(SubsetPredictor):
         ``"random"`` (Eq. 1: random size, then a random subset), or a function ``(values, generator) -> mask per
         column``, such as `askwise.acquire.PolicyMasks`, which draws the subsets that a policy visits (Eq. 4).
     reparametrized
-        Train a subset-dependent scale and shift of the network's last layer afterwards (AdReMLP).
+        Train a subset-dependent scale and shift of the network's last layer afterwards (AdReMLP); of its logits where
+        `network` is given.
+    network
+        A function ``(number of inputs, number of classes) -> torch.nn.Module`` that makes the network to train, or a
+        module, a copy of which is trained. It gets scaled numbers, one-hot categories and the mask, side by side in
+        single precision, and returns logits. None: one hidden ReLU layer of `width` units.
     width, epochs, learning_rate, batch_size, weight_decay
-        One hidden ReLU layer of `width` units, trained by Adam with new masks in each epoch.
+        Width of the hidden layer; training by Adam with new masks in each epoch.
     hidden, holdout
         Width of the network that reads the mask, and share of rows that judge it, when `reparametrized`.
     random_state, progress
@@ -50,6 +59,7 @@ class MaskTrainedPredictor(SubsetPredictor):
         *,
         masks: str | DrawMasks = "random",
         reparametrized: bool = False,
+        network: MakeNetwork | None = None,
         width: int = 100,
         epochs: int = 100,
         learning_rate: float = 1e-3,
@@ -63,6 +73,7 @@ class MaskTrainedPredictor(SubsetPredictor):
         super().__init__(estimator)
         self.masks = masks
         self.reparametrized = reparametrized
+        self.network = network
         self.width = width
         self.epochs = epochs
         self.learning_rate = learning_rate
@@ -77,25 +88,51 @@ class MaskTrainedPredictor(SubsetPredictor):
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
+        if self.network is not None and not callable(self.network):
+            raise InvalidInput(
+                "network must be a function (n_inputs, n_classes) -> torch.nn.Module, or a module; got "
+                f"{self.network!r}."
+            )
+        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag()})
         rng = generator(self.random_state)
         self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
-            self.layers_ = self._train(rows, y, rng)
+            self.network_ = self._train(rows, y, rng)
         if self.reparametrized:
-            adapter = ScaleAndShift(_LastLayer(self.layers_))
+            adapter = ScaleAndShift(self.network_)
             self.adapter_, self.adaptation_report_ = train_adapter(adapter, self.coder_, rows, y, self._unchanged, self)
             self.kept_ = self.adaptation_report_["kept"].to_numpy()
 
-    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> Layers:
+    def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> _Served:
         def draw_masks() -> np.ndarray:
             if callable(self.masks):
                 return check_mask(self.masks(rows.values, rng), rows.values.shape, "masks")
             return sample(len(rows), rows.values.shape[1] + 1, rng)[:, :-1]
 
-        return train_under_masks(self.coder_, rows, y, len(self.classes_), draw_masks, self)
+        n_classes = len(self.classes_)
+        if self.network is None:
+            return _ServedLayers(train_under_masks(self.coder_, rows, y, n_classes, draw_masks, self))
+        network = self._own_network(self.coder_.column.size, n_classes)
+        _train_network(network, self.coder_, rows, y, draw_masks, self)
+        return _ServedModule(network, n_classes)
+
+    def _own_network(self, n_inputs: int, n_classes: int) -> Any:
+        given: Any = self.network
+        made = copy.deepcopy(given) if is_torch_module(given) else given(n_inputs, n_classes)
+        if not is_torch_module(made):
+            raise InvalidInput(f"network must return a torch.nn.Module; got {type(made).__name__}.")
+        made = made.float()
+        try:
+            shape = _ServedModule(made, n_classes).features(np.zeros((2, n_inputs))).shape
+        except RuntimeError as error:
+            raise InvalidInput(f"network must take rows of shape (n, {n_inputs}); it fails on them: {error}") from error
+        if shape != (2, n_classes):
+            raise InvalidInput(f"network must return logits of shape (n, {n_classes}); got {shape} for 2 rows.")
+        return made.train()
 
     def _unchanged(self, rows: EncodedRows) -> np.ndarray:
-        return np.asarray(softmax(self.layers_(self.coder_(rows)), axis=1))
+        logits = self.network_.features(self.coder_(rows)) @ self.network_.weight + self.network_.bias
+        return np.asarray(softmax(logits, axis=1))
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
         proba = self._unchanged(rows)
@@ -120,21 +157,26 @@ def train_under_masks(
     `options` has the `width`, `epochs`, `batch_size`, `learning_rate`, `weight_decay` and `progress` of
     `MaskTrainedPredictor`.
     """
+    network = relu_network([coder.column.size, options.width, n_classes])
+    _train_network(network, coder, rows, y, draw_masks, options)
+    return Layers.from_torch([network[0], network[2]], "relu")
+
+
+def _train_network(
+    network: Any,
+    coder: CellCoder,
+    rows: EncodedRows,
+    y: np.ndarray,
+    draw_masks: Callable[[], np.ndarray],
+    options: Any,
+) -> None:
     import torch
-    from torch import nn
 
     labels = torch.as_tensor(y)
-
-    def draw() -> tuple[Any, ...]:
-        return torch.as_tensor(coder(rows.masked(draw_masks())), dtype=torch.float32), labels
-
-    network = nn.Sequential(
-        nn.Linear(draw()[0].shape[1], options.width), nn.ReLU(), nn.Linear(options.width, n_classes)
-    )
     train(
         network.parameters(),
-        draw,
-        lambda inputs, target: nn.functional.cross_entropy(network(inputs), target),
+        lambda: (torch.as_tensor(coder(rows.masked(draw_masks())), dtype=torch.float32), labels),
+        lambda inputs, target: torch.nn.functional.cross_entropy(network(inputs), target),
         epochs=options.epochs,
         batch_size=options.batch_size,
         learning_rate=options.learning_rate,
@@ -142,11 +184,17 @@ def train_under_masks(
         description="training under masks",
         progress=options.progress,
     )
-    return Layers.from_torch([network[0], network[2]], "relu")
 
 
-class _LastLayer:
-    """The last layer of a network of our own."""
+class _Served(LinearLayer):
+    """A trained network as its last layer and what that sees of coded rows."""
+
+    def around(self, model: Any) -> Self:
+        return self  # the wrapped model takes no part in its answers
+
+
+class _ServedLayers(_Served):
+    """Served from arrays, without torch."""
 
     def __init__(self, layers: Layers) -> None:
         self.layers = layers
@@ -154,3 +202,17 @@ class _LastLayer:
 
     def features(self, inputs: np.ndarray) -> np.ndarray:
         return self.layers.hidden(inputs)
+
+
+class _ServedModule(_Served):
+    """Any torch module: its logits, and the identity."""
+
+    def __init__(self, module: Any, n_classes: int) -> None:
+        self.module = FrozenModule(module, n_classes, "logits")
+        self.weight, self.bias = np.eye(n_classes), np.zeros(n_classes)
+
+    def features(self, inputs: np.ndarray) -> np.ndarray:
+        import torch
+
+        with torch.no_grad():
+            return np.asarray(self.module.logits(inputs).double().cpu().numpy())

@@ -1,8 +1,8 @@
-"""What the classifier at the end of a Pipeline sees of a partly observed row, and what that is in the user's words."""
+"""The inputs of the classifier at the end of a Pipeline for partly observed rows, and conditions on them in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,12 @@ import numpy as np
 from pandas.api import types
 
 from askwise.columns import Column
+from askwise.errors import InvalidInput
+from askwise.locking import Lock
 from askwise.predict.final_layer import dense, prepared, split_pipeline
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
+from askwise.predict.rules.crisp import recoded
 from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
@@ -21,13 +24,14 @@ ROWS_AT_ONCE = 20_000
 ROWS_BEYOND = 100
 MOST_VALUES = 500
 MOST_WORDS = 4
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 class ModelInputs:
     """Encoded rows -> the columns that the classifier sees (n, P), and which of them are observed.
 
-    A column of a Pipeline's output is observed when all columns of the table are that it depends on, which is found
-    out by putting other values in each column of the training rows and looking at what changes.
+    An output column of a Pipeline is observed when all table columns that it depends on are. The dependencies are found
+    by changing the values in each column of the training rows and comparing the output.
 
     Parameters
     ----------
@@ -36,13 +40,24 @@ class ModelInputs:
     rows
         Encoded training rows.
     encoded
-        Whether the classifier's rules speak of encoded rows, so that nothing is to be transformed.
+        Whether the classifier's rules refer to encoded rows, so that nothing is transformed.
     rounded
         Whether the classifier compares in single precision, as scikit-learn's trees do.
+    named
+        Categories that rules name and training lacks, by column (`rules.crisp.named_categories`).
     """
 
-    def __init__(self, model: FrozenModel, rows: EncodedRows, *, encoded: bool, rounded: bool) -> None:
+    def __init__(
+        self,
+        model: FrozenModel,
+        rows: EncodedRows,
+        *,
+        encoded: bool,
+        rounded: bool,
+        named: Mapping[int, list[Any]] | None = None,
+    ) -> None:
         values = rows.values
+        self._named = {} if named is None else named
         self._model = model
         self._rounded = rounded
         self._steps = split_pipeline(model.estimator)[0]
@@ -52,6 +67,8 @@ class ModelInputs:
         # A value that was seen: an encoder of whole numbers refuses their mean.
         self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
         self._values = values
+        # Both caches are bounded by the number of the model's conditions.
+        self._lock = Lock()
         self._words: dict[tuple[int, Any], str] = {}
         self._tables: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         self.depends = np.eye(values.shape[1], dtype=bool) if self._steps is None else self._dependencies()  # (D, P)
@@ -59,7 +76,7 @@ class ModelInputs:
     def __call__(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
         """Inputs and observed inputs, (n, P) each; inputs that are not observed are NaN."""
         if self._plain:
-            return self._rounding(rows.values), rows.observed
+            return self._rounding(recoded(rows, self._columns, self._named)), rows.observed
         seen = ~(~rows.observed @ self.depends)
         return np.where(seen, self._transformed(self.completed(rows)), np.nan), seen
 
@@ -73,9 +90,10 @@ class ModelInputs:
 
     def in_words(self, k: int, condition: Any) -> str:
         """A condition on the k-th input in the names, units and categories of the table."""
-        if (k, condition) not in self._words:
-            self._words[k, condition] = self._put_in_words(k, condition)
-        return self._words[k, condition]
+        with self._lock:
+            if (k, condition) not in self._words:
+                self._words[k, condition] = self._put_in_words(k, condition)
+            return self._words[k, condition]
 
     def _put_in_words(self, k: int, condition: Any) -> str:
         behind = np.flatnonzero(self.depends[:, k])
@@ -89,12 +107,12 @@ class ModelInputs:
         cells, inputs = self._table_of(int(behind[0]), k)
         if column.is_category:  # a rule list may name categories that no row has
             holding = np.array(condition.bounds) if self._plain else cells[condition.membership(inputs) > 0]
-            return _categories(column, holding, cells)
+            return _categories(column, holding, cells, self._named.get(int(behind[0]), []))
         back = _brought_back(condition, cells, inputs)
         return _said(self._names[k], condition, None) if back is None else _said(column.name, back, column)
 
     def _table_of(self, j: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Values of column j of the table, sorted, and what the k-th input is for each."""
+        """Sorted values of column j of the table, and the k-th input for each."""
         if (j, k) not in self._tables:
             self._tables[j, k] = self._made_table(j, k)
         return self._tables[j, k]
@@ -109,7 +127,7 @@ class ModelInputs:
         return cells, self._transformed(EncodedRows(rows))[:, k]
 
     def _values_of(self, j: int) -> np.ndarray:
-        """Different cells of a column, sorted; all of a category's."""
+        """Distinct values of a column, sorted: a selection of numbers, or all categories."""
         cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
         if self._columns[j].is_category:
             return cells
@@ -125,7 +143,7 @@ class ModelInputs:
         changed = self._changes(beyond, complete[:ROWS_BEYOND], before[:ROWS_BEYOND], refusable=True)
         for (j, _), line in zip(beyond, changed, strict=True):
             depends[j] |= line
-        # A column that could not be varied may be behind any input that nothing else moves.
+        # A constant column may determine any input that no other column changes.
         constant = np.array([len(cells) == 1 for _, cells in seen])
         depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
         return depends
@@ -137,10 +155,10 @@ class ModelInputs:
         before: np.ndarray,
         refusable: bool = False,
     ) -> np.ndarray:
-        """Inputs that change when the cells of a column are replaced by others, in turn: (probes, P).
+        """Inputs that change when the cells of a column are replaced, for each probe (column, cells): (probes, P).
 
-        A probe is (column, cells). Many are put through the steps at once, which costs little more than one;
-        `refusable` ones that a step of the user's refuses change nothing, because such values cannot come in.
+        Many probes are transformed at once, which costs little more than one. A `refusable` probe that a step of the
+        user's refuses changes nothing, because such values cannot occur.
         """
         sizes = [max(len(complete), len(cells)) for _, cells in probes]
         if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
@@ -171,7 +189,7 @@ class ModelInputs:
         return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
 
     def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
-        """Values that the rows of `fit` do not have, though those that the model was trained on may have had them."""
+        """Values that no row of `fit` has, although rows that the model was trained on may have had them."""
         if self._columns[j].is_category:
             return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
         span = max(1.0, float(np.ptp(seen)))
@@ -183,18 +201,25 @@ class ModelInputs:
     def _rounding(self, cells: np.ndarray) -> np.ndarray:
         if not self._rounded:
             return cells
-        with np.errstate(over="ignore"):
-            return cells.astype(np.float32).astype(float)
+        too_large = np.abs(cells) > LARGEST_SINGLE
+        if too_large.any():
+            row, k = np.argwhere(too_large)[0]
+            raise InvalidInput(
+                f"{self._names[k]} is {cells[row, k]:g}, which a decision tree cannot compare: it works in single "
+                f"precision, up to {LARGEST_SINGLE:.2g}. Check the value and its unit."
+            )
+        return cells.astype(np.float32).astype(float)
 
     @cached_property
     def _names(self) -> list[str]:
         if self._steps is None:
             return [column.name for column in self._columns]
-        return output_names(self._steps) or [f"input {k}" for k in range(self.depends.shape[1])]
+        n_inputs = dense(prepared(self._model, self._steps, self._typical[None])).shape[1]
+        return output_names(self._steps) or [f"input {k}" for k in range(n_inputs)]
 
 
 def output_names(steps: Any) -> list[str]:
-    """Names of the columns that come out of the steps of a Pipeline; none where a step does not give them."""
+    """Names of the output columns of a Pipeline's steps; empty if a step does not provide them."""
     try:
         return [str(name) for name in steps.get_feature_names_out()]
     except Exception:  # a step of the user's own need not have names
@@ -202,7 +227,7 @@ def output_names(steps: Any) -> list[str]:
 
 
 def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Interval | None:
-    """A condition on a rising or falling function of a number as one on the number itself; None where it is neither."""
+    """A condition on a monotone function of a number as a condition on the number; None if not monotone."""
     if not isinstance(condition, Interval) or len(cells) < 2:
         return None
     step = np.diff(inputs)
@@ -217,7 +242,7 @@ def _brought_back(condition: Any, cells: np.ndarray, inputs: np.ndarray) -> Inte
 
 
 def _where(bound: float, cells: np.ndarray, inputs: np.ndarray) -> float:
-    """The cell whose input is `bound`, on a straight line through the two nearest ones; also beyond the last."""
+    """The cell whose input is `bound`, by linear interpolation or extrapolation."""
     if np.isinf(bound):
         return bound
     after = int(np.clip(np.searchsorted(inputs, bound), 1, len(inputs) - 1))
@@ -231,7 +256,7 @@ def _said(name: str, condition: Any, column: Column | None) -> str:
     if not isinstance(condition, Interval):
         return f"{name} is {condition.word}"
     low, high = condition.low, condition.high
-    # A tree may have a split that only parts missing cells from the others.
+    # A split of a tree may only separate missing cells from the others.
     if np.isposinf(low) or (np.isneginf(low) and np.isposinf(high)):
         return f"{name} is {'missing' if np.isposinf(low) else 'known'}"
     if column is not None and types.is_integer_dtype(column.dtype):
@@ -247,16 +272,16 @@ def _said(name: str, condition: Any, column: Column | None) -> str:
 
 
 def _number(value: float) -> str:
-    """Four digits, and all that stand before the point."""
+    """At least four significant digits, and all digits before the point."""
     digits = int(np.log10(max(abs(value), 1.0))) + 1 if np.isfinite(value) else 0
     return f"{value:.{max(4, digits)}g}"
 
 
-def _categories(column: Column, holding: np.ndarray, every: np.ndarray) -> str:
+def _categories(column: Column, holding: np.ndarray, every: np.ndarray, named: list[Any]) -> str:
     """The categories that satisfy a condition, or those that do not where they are fewer."""
     others = np.setdiff1d(every, holding)
     positive = 0 < len(holding) <= len(others) or not len(others)
-    shown = [str(column.show(code)) for code in (holding if positive else others)]
+    shown = [str(column.show(code, named)) for code in (holding if positive else others)]
     if len(shown) > MOST_WORDS:
         shown = [*shown[:MOST_WORDS], f"{len(shown) - MOST_WORDS} others"]
     return f"{column.name} is {'' if positive else 'not '}{_or(shown)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch, seeded, train
+from askwise.parameters import ADAM, Limits, Number, Whole, check_limits
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -22,6 +23,13 @@ from askwise.subsets import sample
 
 KINDS = ("output", "last-layer", "low-rank")
 SMALLEST = 1e-12
+ADAPTER_LIMITS: Limits = {
+    **ADAM,
+    "epochs": Whole(0),
+    "weight_decay": Number(),
+    "hidden": Whole(1),
+    "holdout": Number(0, 1, above=True, below=True),
+}
 
 
 class ReparametrizedPredictor(SubsetPredictor):
@@ -84,6 +92,7 @@ class ReparametrizedPredictor(SubsetPredictor):
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(f"kind must be one of {KINDS}; got {self.kind!r}.")
+        check_limits(self, {**ADAPTER_LIMITS, "rank": Whole(1)})
         import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
         self.fill_ = typical_row(rows, self.schema_.is_category)
         adapter = self._make_adapter(rows)
@@ -91,6 +100,12 @@ class ReparametrizedPredictor(SubsetPredictor):
             adapter, lambda seen: seen.filled(self.fill_), rows, y, self._imputed, self
         )
         self.kept_ = self.adaptation_report_["kept"].to_numpy()  # by size, 0..D
+
+    def with_model(self, model: Any) -> Self:
+        """The same adaptation of another version of the model, such as one under a dropout mask."""
+        other = super().with_model(model)
+        other.adapter_ = self.adapter_.around(model)
+        return other
 
     def _make_adapter(self, rows: EncodedRows) -> Adapter:
         if self.kind == "low-rank":

@@ -2,52 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from sklearn.utils import get_tags
 
 from askwise.networks import ACTIVATIONS
-from askwise.predict.final_layer import dense, layers_of, prepared, split_pipeline, unfrozen
-from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, as_tensor, evaluating
+from askwise.predict.boosting import BoostedTrees, takes_part
+from askwise.predict.final_layer import dense, layers_of, split_pipeline, unfrozen
+from askwise.predict.modules import DropoutMasks
+from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel
 from askwise.rows import EncodedRows
 
 ROWS_AT_ONCE = 128
 LARGEST_LOGIT = 1e30
 
+Answer = Callable[[Any], np.ndarray]
+_Table = tuple[FrozenModel, Answer, int]
+
 
 class StackedModels:
-    """Members asked one after the other; any kind of classifier."""
+    """Models side by side; rows are decoded once, and prepared once for all that share the steps of a Pipeline.
+
+    Fully connected networks of one shape are asked in one batched product per layer, gradient boosting by comparing
+    all nodes at once, forests tree by tree on rows that are checked once, and any other classifier by its own
+    `predict_proba`.
+
+    Parameters
+    ----------
+    models
+        `FrozenModel`, `StackedDropout` or `StackedModels`, such as the wrapped model and its members.
+    """
 
     def __init__(self, models: Sequence[Any]) -> None:
-        self.models = models
-        self.n_outputs = sum(model.n_outputs for model in models)
+        self.models: list[Any] = []
+        for model in models:
+            self.models += model.models if isinstance(model, StackedModels) else [model]
+        ends = np.cumsum([model.n_outputs for model in self.models])
+        self.n_outputs = int(ends[-1])
+        parts = [_Part(model, end) for model, end in zip(self.models, ends.tolist(), strict=True)]
+        self._tables: list[_Table] = []
+        order: list[int] = []  # columns as they are answered: those that are asked together stand together
+        for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
+            behind: list[tuple[Any, list[Answer]]] = []
+            for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
+                alike = _grouped(same_steps, lambda one, other: one.kind is not None and one.kind == other.kind)
+                behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
+                order += [column for group in alike for part in group for column in part.columns]
+            n_outputs = sum(part.model.n_outputs for part in same_table)
+            self._tables.append((same_table[0].frozen, partial(_ask, behind), n_outputs))
+        self._columns = np.argsort(order)
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
-        return np.hstack([model(rows) for model in self.models])
+        """Encoded, completed rows -> (n, n_outputs)."""
+        answers = [model.by_table(rows, ask, n_outputs) for model, ask, n_outputs in self._tables]
+        return np.hstack(answers)[:, self._columns]
 
 
-class StackedLayers:
-    """Members that are fully connected networks of one shape behind one preparation: one batched product a layer."""
+class StackedDropout:
+    """One torch module under `n_samples` fixed dropout masks, all in one pass."""
 
-    def __init__(self, models: Sequence[FrozenModel]) -> None:
-        layers = [layers_of(split_pipeline(model.estimator)[1]) for model in models]
-        self.model = models[0]
-        self.steps = split_pipeline(models[0].estimator)[0]
+    def __init__(self, model: FrozenModel, masks: DropoutMasks) -> None:
+        self.model = model
+        self.n_samples = masks.n_samples
+        self.n_outputs = masks.n_samples * model.n_outputs
+        self._box = unfrozen(model.estimator).with_dropout(masks)
+
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return self.model.by_table(rows, self.answer, self.n_outputs)
+
+    def answer(self, table: Any) -> np.ndarray:
+        """(n, k * C) answers of the thinned networks."""
+        rows = np.array(table, dtype=float)
+        step = max(1, ROWS_PER_CALL // self.n_samples)
+        return np.concatenate([self._block(rows[start : start + step]) for start in range(0, len(rows), step)])
+
+    def _block(self, rows: np.ndarray) -> np.ndarray:
+        proba = self._box.frozen_module.proba(rows).reshape(self.n_samples, len(rows), -1)
+        return np.asarray(proba.transpose(1, 0, 2).reshape(len(rows), -1))
+
+
+def stack(models: Sequence[Any]) -> Any:
+    """Models as one, such as the wrapped model and its members: `StackedModels`, or the model itself if it is alone."""
+    return models[0] if len(models) == 1 else StackedModels(models)
+
+
+class _Part:
+    """One of the stacked models: what it reads, through which steps, and its columns among all answers."""
+
+    def __init__(self, model: Any, end: int) -> None:
+        self.model = model
+        self.frozen: FrozenModel = model if isinstance(model, FrozenModel) else model.model
+        self.columns = range(end - model.n_outputs, end)
+        self.steps, self.classifier = split_pipeline(self.frozen.estimator)
+        self.kind = _kind(self.classifier)
+
+
+def _grouped(parts: Sequence[_Part], alike: Callable[[_Part, _Part], bool]) -> list[list[_Part]]:
+    groups: list[list[_Part]] = []
+    for part in parts:
+        group = next((group for group in groups if alike(group[0], part)), None)
+        if group is None:
+            groups.append([part])
+        else:
+            group.append(part)
+    return groups
+
+
+def _ask(behind: Sequence[tuple[Any, list[Answer]]], table: Any) -> np.ndarray:
+    """Every answer on one decoded table, which goes once through each of the preparations."""
+    found = []
+    for steps, answers in behind:
+        inputs = table if steps is None else steps.transform(table)
+        found += [answer(inputs) for answer in answers]
+    return np.hstack(found)
+
+
+class BatchedLayers:
+    """Fully connected networks of one shape: one batched product per layer."""
+
+    def __init__(self, classifiers: Sequence[Any]) -> None:
+        layers = [layers_of(classifier) for classifier in classifiers]
         self.activation = layers[0].activation
         self.weights = [np.stack(parts) for parts in zip(*[member.weights for member in layers], strict=True)]
         self.biases = [np.stack(parts)[:, None] for parts in zip(*[member.biases for member in layers], strict=True)]
-        self.n_outputs = sum(model.n_outputs for model in models)
 
-    def __call__(self, rows: EncodedRows) -> np.ndarray:
-        """Encoded rows -> (n, k * C), in blocks of rows that stay in the processor's cache."""
-        inputs = prepared(self.model, self.steps, rows)
-        blocks = [
-            self._block(dense(inputs[start : start + ROWS_AT_ONCE])) for start in range(0, len(rows), ROWS_AT_ONCE)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
+    def __call__(self, inputs: Any) -> np.ndarray:
+        """Prepared rows -> (n, k * C), in blocks of rows that stay in the processor's cache."""
+        n_rows = inputs.shape[0]
+        blocks = [self._block(dense(inputs[start : start + ROWS_AT_ONCE])) for start in range(0, n_rows, ROWS_AT_ONCE)]
+        return np.concatenate(blocks)
 
     def _block(self, inputs: np.ndarray) -> np.ndarray:
         act, n = ACTIVATIONS[self.activation], len(inputs)
@@ -64,88 +153,53 @@ class StackedLayers:
         return proba.transpose(1, 2, 0).reshape(n, -1)
 
 
-class StackedClassifiers:
-    """Members of any kind behind the same preparation, which is done once."""
+class TreeByTree:
+    """A forest without scikit-learn's overhead per tree, which is most of its time on a few rows."""
 
-    def __init__(self, models: Sequence[FrozenModel]) -> None:
-        self.model = models[0]
-        self.steps = split_pipeline(models[0].estimator)[0]
-        self.classifiers = [split_pipeline(model.estimator)[1] for model in models]
-        self.n_outputs = sum(model.n_outputs for model in models)
+    def __init__(self, forest: Any) -> None:
+        self.forest = forest
+        self.trees = [tree.tree_ for tree in forest.estimators_]
+        self.takes_missing = get_tags(forest.estimators_[0]).input_tags.allow_nan
 
-    def __call__(self, rows: EncodedRows) -> np.ndarray:
-        inputs = prepared(self.model, self.steps, rows)
-        return np.hstack([classifier.predict_proba(inputs) for classifier in self.classifiers])
-
-
-class StackedDropout:
-    """One torch module under k fixed dropout masks, all in one pass.
-
-    A mask belongs to a member, not to a row or a call: a row's answer does not depend on the batch, and a member is
-    the same thinned network at every step of an acquisition.
-    """
-
-    def __init__(self, model: FrozenModel, n_samples: int, seed: int) -> None:
-        self.model = model
-        self.n_samples = n_samples
-        self.seed = seed
-        self.n_outputs = n_samples * model.n_outputs
-
-    def __call__(self, rows: EncodedRows) -> np.ndarray:
-        step = max(1, ROWS_PER_CALL // self.n_samples)
-        blocks = [self._block(rows.take(slice(start, start + step))) for start in range(0, len(rows), step)]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.n_outputs))
-
-    def _block(self, rows: EncodedRows) -> np.ndarray:
-        import torch
-
-        module, k, n = unfrozen(self.model.estimator).function, self.n_samples, len(rows)
-        cells = as_tensor(self.model.table(rows), module)
-        generator = torch.Generator().manual_seed(self.seed)
-        hooks = [part.register_forward_hook(_fixed_mask(k, generator)) for part in dropout_layers(module)]
-        try:
-            with evaluating(module), torch.no_grad():
-                logits = module(cells.repeat(k, *[1] * (cells.ndim - 1)))
-        finally:
-            for hook in hooks:
-                hook.remove()
-        proba = torch.softmax(logits.double(), dim=1).cpu().numpy().reshape(k, n, -1)
-        return np.asarray(proba.transpose(1, 0, 2).reshape(n, -1))
+    def __call__(self, inputs: Any) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(dense(inputs), dtype=np.float32)
+        usable = ~np.isinf(rows) if self.takes_missing else np.isfinite(rows)
+        if not usable.all():
+            return np.asarray(self.forest.predict_proba(inputs))  # which says what is wrong with them
+        total = self.trees[0].predict(rows)
+        for tree in self.trees[1:]:
+            total += tree.predict(rows)
+        total /= len(self.trees)
+        return np.asarray(total)
 
 
-def stack(models: Sequence[FrozenModel]) -> StackedModels | StackedLayers | StackedClassifiers:
-    """Members as one model, in batched products and behind one preparation where they allow it."""
-    parts = [split_pipeline(model.estimator) for model in models]
-    steps, first = parts[0]
-    if not all(_same_steps(other, steps) for other, _ in parts):
-        return StackedModels(models)
-    # A subclass may answer as it likes, so the types are compared exactly.
-    kinds = {type(last) for _, last in parts}
-    if kinds == {MLPClassifier} or (kinds == {LogisticRegression} and first.solver != "liblinear"):
-        layers = [layers_of(last) for _, last in parts]
-        if len({(one.activation, *(weight.shape for weight in one.weights)) for one in layers}) == 1:
-            return StackedLayers(models)
-    return StackedModels(models) if steps is None else StackedClassifiers(models)
+def _kind(classifier: Any) -> Any:
+    """What classifiers must share to be asked together; None for those that cannot be, and for subclasses."""
+    if type(classifier) is HistGradientBoostingClassifier and takes_part(classifier):
+        return (type(classifier), len(classifier.classes_))
+    multinomial = type(classifier) is LogisticRegression and classifier.solver != "liblinear"
+    if type(classifier) is not MLPClassifier and not multinomial:
+        return None
+    layers = layers_of(classifier)
+    return (type(classifier), layers.activation, *(weight.shape for weight in layers.weights))
 
 
-def dropout_layers(module: Any) -> list[Any]:
-    """The dropout layers of a torch module that do drop something."""
-    from torch.nn.modules.dropout import _DropoutNd
+def _answer_of(group: Sequence[_Part]) -> Answer:
+    model, classifier = group[0].model, group[0].classifier
+    if group[0].kind is not None:
+        together: Any = BoostedTrees if type(classifier) is HistGradientBoostingClassifier else BatchedLayers
+        return together([part.classifier for part in group])
+    if isinstance(model, StackedDropout):
+        return model.answer
+    if type(classifier) in (RandomForestClassifier, ExtraTreesClassifier):
+        return TreeByTree(classifier)
+    return partial(_checked_answer, model, classifier)
 
-    return [part for part in module.modules() if isinstance(part, _DropoutNd) and part.p > 0]
 
-
-def _fixed_mask(k: int, generator: Any) -> Any:
-    import torch
-
-    def hook(part: Any, _: Any, output: Any) -> Any:
-        per_channel = type(part).__name__ in ("Dropout1d", "Dropout2d", "Dropout3d") and output.ndim > 2
-        shape = output.shape[1:2] + (1,) * (output.ndim - 2) if per_channel else output.shape[1:]
-        kept = torch.rand((k, 1, *shape), generator=generator) >= part.p
-        by_member = output.reshape(k, -1, *output.shape[1:])
-        return (by_member * kept.to(output.dtype) / max(1 - part.p, 1e-9)).reshape(output.shape)
-
-    return hook
+def _checked_answer(model: FrozenModel, classifier: Any, inputs: Any) -> np.ndarray:
+    n_rows = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
+    return model.checked(classifier.predict_proba(inputs), n_rows)
 
 
 def _same_steps(a: Any, b: Any) -> bool:

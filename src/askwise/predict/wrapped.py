@@ -2,95 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
+from askwise.predict.black_box import BlackBox, as_classifier
+from askwise.predict.modules import SUMS_TO_ONE_WITHIN, is_torch_module
 from askwise.progress import interruptible
+from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
-ROWS_PER_CALL = 65_536
-SUMS_TO_ONE_WITHIN = 1e-3
+ROWS_PER_CALL = Schema.rows_per_call
+ROWS_TO_SETTLE = 1000
 
 
-class BlackBox(ClassifierMixin, BaseEstimator):
-    """A callable ``X -> proba``, or a torch module giving logits, as a fitted classifier; made by `wrap`."""
+def fitted_classifier(
+    estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None, random_state: Any = None
+) -> Any:
+    """A fitted classifier: `estimator` itself when it is fitted already, otherwise a fitted clone of it.
 
-    def __init__(self, function: Callable[..., Any], classes: Sequence[Any]) -> None:
-        self.function = function
-        self.classes = classes
-
-    @property
-    def classes_(self) -> np.ndarray:
-        return np.asarray(self.classes)
-
-    def fit(self, X: Any, y: Any) -> BlackBox:
-        raise InvalidInput(
-            "A wrapped function or module is used as it is and cannot be fitted; train it before wrapping."
-        )
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        if is_torch_module(self.function):
-            return _softmax_of_module(self.function, X)
-        return np.asarray(self.function(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> BlackBox:
-        return self
-
-
-def wrap(function: Callable[..., Any], classes: Sequence[Any]) -> BlackBox:
-    """A black box as a classifier.
-
-    Parameters
-    ----------
-    function
-        A callable that takes rows (the kind of table that is given to `fit`) and returns one row of class
-        probabilities each, or a `torch.nn.Module` that returns logits.
-    classes
-        The class labels, in the order of the columns that `function` returns.
-
-    Examples
-    --------
-    >>> black_box = wrap(lambda X: np.tile([0.2, 0.8], (len(X), 1)), classes=["no", "yes"])
-    >>> black_box.predict(np.zeros((2, 3))).tolist()
-    ['yes', 'yes']
+    `random_state` seeds every part of the clone that has no seed of its own.
     """
-    if not callable(function):
-        raise InvalidInput(
-            f"wrap takes a callable X -> probabilities or a torch.nn.Module; got {type(function).__name__}."
-        )
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(np.unique(labels)) < max(2, len(labels)):
-        raise InvalidInput(f"wrap: classes must be two or more different labels; got {classes!r}.")
-    return BlackBox(function, classes)
-
-
-def as_classifier(estimator: Any, classes: np.ndarray) -> Any:
-    """A torch module or a callable wrapped, with `classes` in the order of its outputs; anything else as it is."""
-    if is_torch_module(estimator) or (callable(estimator) and not hasattr(estimator, "predict")):
-        return wrap(estimator, classes.tolist())
-    return estimator
-
-
-def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None) -> Any:
-    """A fitted classifier: `estimator` itself when it is fitted already, otherwise a fitted clone of it."""
     if isinstance(estimator, type):
         raise InvalidInput(
             f"estimator must be an object, not the class {estimator.__name__}; write {estimator.__name__}()."
@@ -105,13 +47,10 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
         raise InvalidInput(
             f"estimator must be a classifier; {type(estimator).__name__} is a regressor (not supported)."
         )
-    if _is_fitted(estimator):
-        if sample_weight is not None:
-            raise InvalidInput(
-                "sample_weight is for fitting the estimator, and this one is fitted already; leave it out."
-            )
-    else:
-        estimator = _fitted_clone(estimator, X, y, sample_weight)
+    if not _is_fitted(estimator):
+        estimator = _fitted_clone(estimator, X, y, sample_weight, random_state)
+    elif sample_weight is not None:
+        raise InvalidInput("sample_weight is for fitting the estimator, and this one is fitted already; leave it out.")
     if isinstance(getattr(estimator, "classes_", None), list) and np.ndim(estimator.classes_[0]):
         raise InvalidInput(
             f"estimator must predict one label per row; {type(estimator).__name__} is multi-output (not supported)."
@@ -119,9 +58,53 @@ def fitted_classifier(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any 
     if not hasattr(estimator, "predict_proba"):
         raise InvalidInput(
             f"{type(estimator).__name__} gives no probabilities (no predict_proba). Wrap it in "
-            "sklearn.calibration.CalibratedClassifierCV, or turn its probabilities on (SVC: probability=True)."
+            "sklearn.calibration.CalibratedClassifierCV."
         )
     return estimator
+
+
+def seeded_clone(estimator: Any, random_state: Any) -> Any:
+    """An unfitted clone in which `random_state` seeds every part, nested ones included, that has no seed of its own."""
+    try:
+        cloned = clone(estimator)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInput(
+            f"{type(estimator).__name__} is not fitted and cannot be cloned to be fitted here ({error}). Fit it first."
+        ) from error
+    if random_state is None or not hasattr(cloned, "get_params"):
+        return cloned
+    names = [name for name, value in cloned.get_params().items() if value is None and is_seed(name)]
+    rng = generator(random_state)
+    return cloned.set_params(**{name: seed_from(rng) for name in sorted(names)}) if names else cloned
+
+
+def is_seed(name: str) -> bool:
+    """Whether a parameter, nested ones included, is a seed."""
+    return name.split("__")[-1] == "random_state"
+
+
+def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
+    """Warn where a model is clearly right less often than always saying the commonest class.
+
+    Parameters
+    ----------
+    proba
+        (n, C) the model's answers on the rows of `fit`.
+    labels
+        (n,) their classes, as positions in `classes`.
+    classes
+        (C,) in the order of the columns of `proba`.
+    """
+    accuracy = float((proba.argmax(axis=1) == labels).mean())
+    frequencies = np.bincount(labels, minlength=len(classes)) / len(labels)
+    chance = 2 * np.sqrt(frequencies.max() * (1 - frequencies.max()) / len(labels))  # two standard errors
+    if accuracy < frequencies.max() - chance:
+        warnings.warn(
+            f"The wrapped model is right for {accuracy:.1%} of the rows given to fit; always saying "
+            f"{classes.tolist()[frequencies.argmax()]!r} is right for {frequencies.max():.1%}. Check that its columns "
+            f"are in the order of classes, {classes.tolist()}, and that it was trained on such rows.",
+            stacklevel=2,
+        )
 
 
 class FrozenModel:
@@ -138,15 +121,34 @@ class FrozenModel:
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, C)."""
-        proba = np.empty((len(rows), len(self.classes)))
+        return self.by_table(rows, self.answer, len(self.classes))
+
+    def by_table(self, rows: EncodedRows, ask: Callable[[Any], np.ndarray], n_outputs: int) -> np.ndarray:
+        """What `ask` answers, (n, n_outputs), of the rows as tables of a bounded size.
+
+        Rows that the dtypes of the training table cannot hold exactly are asked apart, so that no row depends on the
+        others of its batch.
+        """
         castable = self.schema.castable(rows.values)
-        # Rows that the training dtypes cannot hold exactly are asked apart, so that no row depends on its batch.
-        for kind in (castable, ~castable):
-            which = np.flatnonzero(kind)
-            for start in range(0, len(which), self.schema.rows_per_call):
-                part = which[start : start + self.schema.rows_per_call]
-                proba[part] = self._checked(self.table(rows if len(part) == len(rows) else rows.take(part)))
-        return proba
+        most = self.schema.rows_per_call
+        if len(rows) <= most and (castable.all() or not castable.any()):
+            return ask(self.table(rows)) if len(rows) else np.empty((0, n_outputs))
+        answers = np.empty((len(rows), n_outputs))
+        for kind in (np.flatnonzero(castable), np.flatnonzero(~castable)):
+            for start in range(0, len(kind), most):
+                part = kind[start : start + most]
+                answers[part] = ask(self.table(rows.take(part)))
+        return answers
+
+    def answer(self, table: Any) -> np.ndarray:
+        """(n, C) checked probabilities of a decoded table."""
+        return self.checked(self.estimator.predict_proba(table), len(table))
+
+    def reads_like(self, other: FrozenModel) -> bool:
+        """Whether `other` takes its rows as the same table."""
+        names, theirs = self._names, other._names
+        same_names = names is theirs or (names is not None and theirs is not None and list(names) == list(theirs))
+        return self.schema is other.schema and self._framed == other._framed and same_names
 
     def table(self, rows: EncodedRows) -> Any:
         """Encoded rows as the wrapped model takes them."""
@@ -156,16 +158,23 @@ class FrozenModel:
     def takes_missing(self, rows: EncodedRows) -> np.ndarray:
         """(D,) columns in which the model takes a missing cell, by trial; its answer on a full row is checked."""
         n_columns = rows.values.shape[1]
-        complete = rows.values[rows.observed.argmax(axis=0), np.arange(n_columns)]  # a value of each column
-        self(EncodedRows(complete[None]))
-        if not self.schema.tabular:  # a pixel more or less: no trial of each
+        self.settle(rows)
+        if not self.schema.tabular:  # thousands of pixels are not tried one by one
             return np.zeros(n_columns, dtype=bool)
-        tried = np.where(np.eye(n_columns, dtype=bool), np.nan, complete)
+        tried = np.where(np.eye(n_columns, dtype=bool), np.nan, _some_complete_row(rows))
         if self._answers(tried):
             return np.ones(n_columns, dtype=bool)
         if not isinstance(self.estimator, Pipeline):
             return np.zeros(n_columns, dtype=bool)
         return np.array([self._answers(row[None]) for row in tried])  # steps of a Pipeline may differ by column
+
+    def settle(self, rows: EncodedRows) -> None:
+        """Ask about completed training rows: answers are checked, and what a torch module returns is decided."""
+        last = self.estimator
+        while isinstance(last, FrozenEstimator | Pipeline):
+            last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
+        is_module = isinstance(last, BlackBox) and is_torch_module(last.function)
+        self(rows.take(slice(ROWS_TO_SETTLE if is_module else 1)).filled(_some_complete_row(rows)))
 
     def _answers(self, values: np.ndarray) -> bool:
         try:
@@ -174,9 +183,10 @@ class FrozenModel:
             return False
         return True
 
-    def _checked(self, table: Any) -> np.ndarray:
-        proba = np.asarray(self.estimator.predict_proba(table))
-        expected = (len(table), len(self.classes))
+    def checked(self, proba: Any, n_rows: int) -> np.ndarray:
+        """(n, C) answers of the wrapped model, refused where they are not probabilities."""
+        proba = np.asarray(proba)
+        expected = (n_rows, len(self.classes))
         name = type(self.estimator).__name__
         if proba.shape != expected:
             raise InvalidInput(
@@ -194,13 +204,18 @@ class FrozenModel:
         return proba
 
 
-def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> Any:
+def _some_complete_row(rows: EncodedRows) -> np.ndarray:
+    """(D,) the first value that each column has."""
+    return np.asarray(rows.values[rows.observed.argmax(axis=0), np.arange(rows.values.shape[1])])
+
+
+def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
     """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():
-            return clone(estimator).fit(X, y, **weights)
+            return seeded_clone(estimator, random_state).fit(X, y, **weights)
     except (ValueError, TypeError):
         if complete.all() or not complete.any():
             raise
@@ -211,7 +226,7 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any) -> 
     )
     weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
     with interruptible():
-        return clone(estimator).fit(X[complete], y[complete], **weights)
+        return seeded_clone(estimator, random_state).fit(X[complete], y[complete], **weights)
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -219,7 +234,7 @@ def _is_fitted(estimator: Any) -> bool:
         check_is_fitted(estimator)
     except NotFittedError:
         return False
-    except TypeError:  # an object that is no scikit-learn estimator: fitted if it knows its classes
+    except (TypeError, AttributeError):  # not a scikit-learn estimator: fitted if it knows its classes
         return hasattr(estimator, "classes_")
     return hasattr(estimator, "classes_")
 
@@ -243,44 +258,3 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
 def _plain_names(names: Any) -> list[str]:
     """Column names as LightGBM keeps them, which has no blanks."""
     return [str(name).replace(" ", "_") for name in names]
-
-
-def is_torch_module(thing: Any) -> bool:
-    """Whether `thing` is a `torch.nn.Module`, asked without importing torch."""
-    torch = sys.modules.get("torch")  # a module cannot exist before torch is imported
-    return torch is not None and isinstance(thing, torch.nn.Module)
-
-
-def _softmax_of_module(module: Any, X: Any) -> np.ndarray:
-    """Class probabilities from the logits of `module`, in evaluation mode, which is put back as it was."""
-    import torch
-
-    with evaluating(module), torch.no_grad():
-        logits = module(as_tensor(X, module))
-    if logits.ndim != 2:
-        raise InvalidInput(
-            f"The wrapped module must return logits of shape (rows, classes); got {tuple(logits.shape)}."
-        )
-    return np.asarray(torch.softmax(logits.double(), dim=1).cpu().numpy())
-
-
-def as_tensor(X: Any, module: Any) -> Any:
-    """Rows as a tensor of the type and on the device of the module's own numbers."""
-    import torch
-
-    parameter = next(module.parameters(), torch.zeros(1))
-    if isinstance(X, torch.Tensor):
-        return X.to(dtype=parameter.dtype, device=parameter.device)
-    return torch.as_tensor(np.array(X, dtype=float), dtype=parameter.dtype, device=parameter.device)
-
-
-@contextlib.contextmanager
-def evaluating(module: Any) -> Iterator[None]:
-    """The module in evaluation mode inside; every part in its own mode again outside."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training

@@ -1,4 +1,4 @@
-"""What both trees share: the training data as arrays, and the split criterion of Appendix D."""
+"""Shared by both trees: checks, the training data as arrays, and the split criterion of Appendix D."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from askwise.errors import InvalidInput
 
-# Impurities closer than this are equal: what is left of them is rounding.
+# Impurities closer than this are equal up to rounding.
 TIE = 1e-12
 
 
@@ -33,7 +33,7 @@ def check_amount(owner: str, value: Any, least: float = 0.0) -> None:
 
 
 def refuse_missing_labels(y: Any) -> None:
-    """Refuse a label that is None, NA or NaN; scikit-learn has its own words for a `y` that holds no labels at all."""
+    """Refuse a label that is None, NA or NaN; scikit-learn itself reports a `y` that holds no labels at all."""
     missing = np.atleast_1d(pd.isna(np.asarray(y, dtype=object)))
     if missing.any() and missing.ndim == 1 and y is not None:
         raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")
@@ -64,7 +64,7 @@ def gini(counts: np.ndarray) -> np.ndarray:
 
 
 def over_classes(counts: np.ndarray) -> np.ndarray:
-    """(...) sum of class weights (..., C); a product is faster than a sum along so short an axis."""
+    """(...) sum of class weights (..., C); a product is faster than a sum along a short axis."""
     return counts @ np.ones(counts.shape[-1])
 
 
@@ -84,9 +84,9 @@ def sampled_conditions(n_conditions: int, n_subsets: int, rng: np.random.Generat
     r"""Which of a node's conditions stay under :math:`S_1, \ldots, S_K` of App. D: the cases, and their shares.
 
     A subset that holds feature j has :math:`S \setminus j` of a size uniform on 0..M-1, then uniform among those of
-    that size. This is the law of drawing p uniformly and then each other feature with probability p, so that one draw
-    per condition serves all candidates j, and features without a condition need not be drawn. Whether a condition
-    on j itself is drawn does not matter: it always stays for a split on j.
+    that size. This equals drawing p uniformly and then each other feature with probability p, so one draw per
+    condition serves all candidates j, and features without a condition need not be drawn. Whether a condition on j
+    itself is drawn does not matter: it always stays for a split on j.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Words for numbers: each column is covered by overlapping trapezia whose memberships sum to one."""
+"""Fuzzy terms: each column is covered by overlapping trapezia whose memberships sum to one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trapezium_membership(x: Any, trapezium: Any) -> np.ndarray:
 
 
 def ramp(x: Any, start: float, end: float) -> np.ndarray:
-    """How far a straight slope from 0 at `start` to 1 at `end` has ramp at `x`; a step has ramp after its edge."""
+    """Height at `x` of a straight slope from 0 at `start` to 1 at `end`; a step (start = end) rises after its edge."""
     x = np.asarray(x, dtype=float)
     if start == end:
         return np.where(np.isnan(x), np.nan, x > start)
@@ -73,7 +73,7 @@ class Partition:
         return np.concatenate([self.trapezia[first, :2], self.trapezia[last, 2:]])
 
     def words(self, first: int, last: int) -> str:
-        """The terms first..last in the fewest letters: "low", "low or medium", "low to high", or "not high"."""
+        """The terms first..last in short: "low", "low or medium", "low to high", or "not high"."""
         names = self.names[first : last + 1]
         others = self.names[:first] + self.names[last + 1 :]
         if not others:

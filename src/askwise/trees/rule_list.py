@@ -1,4 +1,4 @@
-"""A list of "if ... else if ..." written by a person, as a classifier."""
+"""A hand-written list of "if ... else if ..." as a classifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askwise.trees.growth import refuse_missing_labels
 
 
 class RuleListClassifier(ClassifierMixin, BaseEstimator):
-    """The first rule whose conditions all hold answers.
+    """Predicts by the first rule whose conditions all hold.
 
     Parameters
     ----------
@@ -26,15 +26,15 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
         Pairs (conditions, outcome), in order. Conditions are a dict by column: ``(low, high)`` means
         ``low < x <= high`` with None for an open side; a set or list is one of these values; anything else is that
         value. The outcome is a class, a dict ``{class: probability}``, or None: the class shares of the training rows
-        that the rule answers for.
+        that the rule is the first to match.
     default
-        The outcome where no rule answers; None: the shares of the training rows that no rule takes.
+        The outcome where no rule matches; None: the class shares of the training rows that no rule matches.
 
     Attributes
     ----------
     classes_ : (C,) labels
     values_ : (L, C) class probabilities of each rule
-    default_ : (C,) those where no rule answers
+    default_ : (C,) those where no rule matches
 
     Examples
     --------
@@ -93,7 +93,7 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
         return table
 
     def _first_rule(self, table: pd.DataFrame) -> np.ndarray:
-        """(n,) the rule that answers for each row; -1 = none."""
+        """(n,) the first matching rule of each row; -1 = none."""
         first = np.full(len(table), -1)
         for number, conditions in reversed(list(enumerate(self.conditions_))):
             holds = np.ones(len(table), dtype=bool)
@@ -137,7 +137,7 @@ def _position(number: int, column: Any, table: pd.DataFrame) -> int:
     names = list(table.columns)
     if column in names:
         return names.index(column)
-    raise InvalidInput(f"rule {number} speaks of {column!r}; the columns of X are {listed(names)}.")
+    raise InvalidInput(f"rule {number} refers to {column!r}; the columns of X are {listed(names)}.")
 
 
 def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[Any]:
@@ -157,7 +157,7 @@ def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[A
 
 
 def _check_cells(number: int, cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> None:
-    """Refuse an interval of what are no numbers, and a missing cell as a value."""
+    """Refuse an interval for a column without numbers, and a missing cell as a value."""
     if isinstance(condition, frozenset):
         if any(pd.isna(value) for value in condition):
             raise InvalidInput(
@@ -171,7 +171,7 @@ def _check_cells(number: int, cells: pd.Series, condition: tuple[float, float] |
 
 
 def _holds_numbers(cells: pd.Series) -> bool:
-    """Whether all cells that are there are numbers; text that looks like one is none."""
+    """Whether all present cells are numbers; numeric text does not count."""
     if types.is_numeric_dtype(cells.dtype):
         return True
     return all(isinstance(cell, Real) for cell in cells.dropna().astype(object))

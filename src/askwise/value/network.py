@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
+from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
 from askwise.randomness import seed_from
 from askwise.subsets import sample
 from askwise.value.base import State
@@ -29,6 +30,14 @@ class ValueEstimator(BaseEstimator):
     random_state, progress
         Seed, and whether to show progress bars.
     """
+
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **{name: Whole(1) for name in ("hidden", "epochs", "n_states")},
+        "dropout": DROPOUT,
+        "l1": Number(),
+        "n_candidates": Whole(1, optional=True),
+    }
 
     def __init__(
         self,
@@ -60,6 +69,7 @@ class ValueEstimator(BaseEstimator):
         torch = import_torch(
             'Greedy(value="network")', 'Greedy(value="neighbors"), which is what policy="greedy" takes'
         )
+        check_limits(self, self.limits)
         rng = np.random.default_rng(self.random_state)
         n_features = held_out.available.shape[1]
         rows = rng.permutation(np.resize(np.arange(len(held_out.rows)), self.n_states))

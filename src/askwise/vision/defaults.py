@@ -33,9 +33,11 @@ from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.predict import SubsetPredictor
+from askwise.predict.modules import dropout_layers, linear_layers
 from askwise.vision.dropout import PatchDropout
+from askwise.vision.last_layer import torch_module
 from askwise.vision.novelty import ImageNovelty
-from askwise.vision.predictors import PatchNetwork, torch_module
+from askwise.vision.predictors import PatchNetwork
 from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
 from askwise.vision.value import PatchValueNetwork
 
@@ -63,7 +65,9 @@ def make_epistemic(epistemic: str | None, predictor: SubsetPredictor, seed: int)
     if epistemic is None:
         return None
     if epistemic == "auto":
-        epistemic = "distance" if torch_module(predictor.estimator_) is None else "dropout"
+        module = torch_module(predictor.estimator_)
+        drops = module is not None and bool({**dropout_layers(module), **linear_layers(module)})
+        epistemic = "dropout" if drops else "distance"
     if epistemic == "dropout":
         return PatchDropout(random_state=seed)
     if epistemic == "distance":

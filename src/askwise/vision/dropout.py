@@ -13,11 +13,12 @@ from askwise.errors import InvalidInput
 from askwise.parameters import Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
+from askwise.predict.modules import dropout_layers
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.vision.grid import ImageSchema
-from askwise.vision.last_layer import LastLayer, replace_part, run, shared_copy
-from askwise.vision.predictors import PatchNetwork, fill_image, torch_module
+from askwise.vision.last_layer import LastLayer, replace_part, run, shared_copy, torch_module
+from askwise.vision.predictors import PatchNetwork, fill_image
 
 
 class PatchDropout(EpistemicEstimator):
@@ -53,7 +54,8 @@ class PatchDropout(EpistemicEstimator):
         features = predictor.features(rows) if belief.features is None else belief.features
         if self._thinned:
             filled = rows.filled(predictor.fill_)
-            seen = [run(network, predictor.model_, filled) for network in self._thinned]
+            layer = predictor.layer_
+            seen = [layer.as_features(run(network, layer.model, filled)) for network in self._thinned]
             return joined_answers(belief, [predictor.answers(own, rows, self._weights[0]) for own in seen])
         return joined_answers(belief, [predictor.answers(features, rows, weight) for weight in self._weights])
 
@@ -87,16 +89,21 @@ class PatchDropout(EpistemicEstimator):
 
     def _thin(self, layer: LastLayer, rng: np.random.Generator) -> None:
         """Last layers (k, H, C) with units dropped; networks with their own masks where dropout is elsewhere."""
-        from askwise.predict.stacked import dropout_layers
-
         network = layer.module if layer.backbone is None else layer.backbone
         drops = dropout_layers(network)
         self._thinned: list[Any] = []
+        if layer.backbone is None and (
+            not drops or run(network, layer.model, layer.probe).shape[1] != len(layer.weight)
+        ):
+            raise InvalidInput(
+                'epistemic="dropout" needs a network with dropout layers, or one whose last linear layer gives a logit '
+                'per class. Use epistemic="distance".'
+            )
         if drops and not _only_before_the_last_layer(network, drops, layer):
             self._thinned = [_with_fixed_masks(network, rng) for _ in range(self.n_samples)]
             self._weights = layer.weight[None]
             return
-        rate = drops[0].p if drops else self.rate
+        rate = next(iter(drops.values())).p if drops else self.rate
         kept = (rng.random((self.n_samples, len(layer.weight), 1)) >= rate) / (1 - rate)
         self._weights = kept * layer.weight
 
@@ -112,13 +119,14 @@ class _BesideTheModel:
         features, bias = self.layer.features(rows), self.layer.bias
         logits = [features @ self.layer.weight + bias]
         if self.thinned:
-            logits += [run(network, self.model, rows) @ self.weights[0] + bias for network in self.thinned]
+            seen = [self.layer.as_features(run(network, self.model, rows)) for network in self.thinned]
+            logits += [features @ self.weights[0] + bias for features in seen]
         else:
             logits += [features @ weight + bias for weight in self.weights]
         return np.hstack([softmax(part, axis=1) for part in logits])
 
 
-def _only_before_the_last_layer(network: Any, drops: list[Any], layer: LastLayer) -> bool:
+def _only_before_the_last_layer(network: Any, drops: dict[str, Any], layer: LastLayer) -> bool:
     """Whether the only dropout layer gives the features: units scaled there are the features scaled alike."""
     import torch
 
@@ -126,8 +134,7 @@ def _only_before_the_last_layer(network: Any, drops: list[Any], layer: LastLayer
         return False
     factors = np.linspace(0.5, 1.5, len(layer.weight))
     copied = shared_copy(network)
-    name = next(name for name, part in network.named_modules() if part is drops[0])
-    replace_part(copied, name, _fixed(torch.as_tensor(factors)))
+    replace_part(copied, next(iter(drops)), _fixed(torch.as_tensor(factors)))
     try:
         changed = run(copied, layer.model, layer.probe)
     except RuntimeError:  # the dropped units are not as many as the features
@@ -137,12 +144,8 @@ def _only_before_the_last_layer(network: Any, drops: list[Any], layer: LastLayer
 
 def _with_fixed_masks(network: Any, rng: np.random.Generator) -> Any:
     """The network with the units that each dropout layer drops fixed, by the shapes that a first image shows."""
-    from askwise.predict.stacked import dropout_layers
-
     copied = shared_copy(network)
-    dropped = {id(part) for part in dropout_layers(copied)}
-    for name in [name for name, part in copied.named_modules() if id(part) in dropped]:
-        part = copied.get_submodule(name)
+    for name, part in dropout_layers(copied).items():
         replace_part(copied, name, _drawn_once(part.p, type(part).__name__ != "Dropout", int(rng.integers(2**31))))
     return copied
 

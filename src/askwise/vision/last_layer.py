@@ -6,9 +6,12 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax
 
-from askwise.predict.wrapped import FrozenModel, as_tensor
+from askwise.predict.black_box import BlackBox
+from askwise.predict.final_layer import unfrozen
+from askwise.predict.modules import as_tensor, is_torch_module
+from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
 SMALLEST = 1e-12
@@ -35,6 +38,7 @@ class LastLayer:
     def __init__(self, model: FrozenModel, module: Any, probe: EncodedRows) -> None:
         self.model = model
         self.module = module
+        self._is_wrapped = module is torch_module(model.estimator)
         self.probe = probe.take(slice(N_PROBES))
         self.backbone: Any = None
         self.weight, self.bias = np.eye(len(model.classes)), np.zeros(len(model.classes))
@@ -43,11 +47,19 @@ class LastLayer:
 
     def features(self, completed: EncodedRows) -> np.ndarray:
         """(n, H), in blocks of bounded size."""
-        if self.backbone is None and self.module is None:
+        if self.backbone is not None:
+            return self._run(self.backbone, completed)
+        if self._is_wrapped:
             return np.log(np.maximum(self.model(completed), SMALLEST))
-        network = self.module if self.backbone is None else self.backbone
-        found = self._run(network, completed)
-        return found if self.backbone is not None else found - np.log(np.exp(found).sum(axis=1, keepdims=True))
+        return self.as_features(self._run(self.module, completed))
+
+    def as_features(self, outputs: np.ndarray) -> np.ndarray:
+        """What a version of the network gives, (n, H), as `features` gives it."""
+        if self.backbone is not None:
+            return outputs
+        if are_probabilities(outputs):
+            return np.log(np.maximum(outputs, SMALLEST))
+        return np.asarray(log_softmax(outputs, axis=1))
 
     def _take_apart(self) -> None:
         from torch import nn
@@ -61,13 +73,18 @@ class LastLayer:
         weight = linear.weight.detach().double().cpu().numpy().T
         bias = 0.0 if linear.bias is None else linear.bias.detach().double().cpu().numpy()
         features, logits = self._run(backbone, self.probe), self._run(self.module, self.probe)
-        if features.shape[1:] == weight.shape[:1] and np.allclose(
-            features @ weight + bias, logits, rtol=1e-3, atol=1e-3
-        ):
+        same_width = features.shape[1:] == weight.shape[:1] and logits.shape[1:] == self.model.classes.shape
+        if same_width and np.allclose(features @ weight + bias, logits, rtol=1e-3, atol=1e-3):
             self.backbone, self.weight, self.bias = backbone, weight, bias + np.zeros(weight.shape[1])
 
     def _run(self, network: Any, completed: EncodedRows) -> np.ndarray:
         return run(network, self.model, completed)
+
+
+def torch_module(estimator: Any) -> Any:
+    """The torch module of a wrapped classifier; None where there is none."""
+    box = unfrozen(estimator)
+    return box.function if isinstance(box, BlackBox) and is_torch_module(box.function) else None
 
 
 def run(network: Any, model: FrozenModel, completed: EncodedRows) -> np.ndarray:
@@ -82,6 +99,11 @@ def run(network: Any, model: FrozenModel, completed: EncodedRows) -> np.ndarray:
     return np.concatenate(found)
 
 
+def are_probabilities(outputs: np.ndarray) -> bool:
+    """Whether the outputs of a network are probabilities and not logits."""
+    return bool((outputs >= 0).all() and np.allclose(outputs.sum(axis=1), 1, atol=1e-3))
+
+
 def shared_copy(module: Any) -> Any:
     """The structure of a network copied, in evaluation mode; the tensors are the original's."""
     tensors = [*module.parameters(), *module.buffers()]
@@ -92,8 +114,3 @@ def replace_part(module: Any, name: str, part: Any) -> None:
     """Put `part` in the place of the submodule called `name`."""
     parent, _, own = name.rpartition(".")
     setattr(module.get_submodule(parent), own, part)
-
-
-def probabilities(features: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """(n, C) softmax of a linear layer."""
-    return np.asarray(softmax(features @ weight + bias, axis=1))

@@ -15,13 +15,11 @@ from askwise.parameters import ADAM, SHARE, Flag, Limits, Several, Whole, check_
 from askwise.predict.adapters import mask_network
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.final_layer import unfrozen
-from askwise.predict.wrapped import BlackBox, is_torch_module
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import sample
 from askwise.vision.grid import ImageSchema
-from askwise.vision.last_layer import LastLayer
+from askwise.vision.last_layer import LastLayer, are_probabilities, run, torch_module
 from askwise.vision.training import PatchBatches, fit_network, train_under_patches
 
 FILLS = ("mean", "gray")
@@ -171,7 +169,13 @@ class PatchNetwork(SubsetPredictor):
                 "pretrain_epochs need a torch.nn.Module, which is copied and trained; got "
                 f"{type(self.estimator_).__name__}."
             )
-        network = copy.deepcopy(module)
+        network, probe = copy.deepcopy(module), rows.take(slice(2)).filled(self.fill_)
+        logits = run(network.eval(), self.model_, probe)
+        if logits.shape[1:] != self.classes_.shape or are_probabilities(logits):
+            raise InvalidInput(
+                f"pretrain_epochs need a network that returns one logit for each of the {len(self.classes_)} classes; "
+                "take off its last softmax, or give it one output per class."
+            )
         with seeded(seed):
             train_under_patches(
                 network,
@@ -220,12 +224,6 @@ class PatchNetwork(SubsetPredictor):
             self.features(rows.take(part).masked(self.schema_.expand(mask[part]))) for part in self._blocks(len(rows))
         ]
         return np.concatenate(parts)
-
-
-def torch_module(estimator: Any) -> Any:
-    """The torch module of a wrapped classifier; None where there is none."""
-    box = unfrozen(estimator)
-    return box.function if isinstance(box, BlackBox) and is_torch_module(box.function) else None
 
 
 def fill_image(rows: EncodedRows, schema: ImageSchema, fill: str) -> np.ndarray:

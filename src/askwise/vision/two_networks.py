@@ -18,7 +18,9 @@ from askwise.errors import InvalidInput
 from askwise.networks import Layers, import_torch, seeded
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, WIDTHS, Limits, Whole, check_limits
 from askwise.predict.base import check_labels, class_positions
-from askwise.predict.wrapped import FrozenModel, is_torch_module, wrap
+from askwise.predict.black_box import wrap
+from askwise.predict.modules import is_torch_module
+from askwise.predict.wrapped import FrozenModel
 from askwise.prices import as_prices
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows

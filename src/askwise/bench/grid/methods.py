@@ -1,4 +1,4 @@
-"""The methods that are compared, by name: ``policy-backbone`` for ours, the rivals by their own."""
+"""The methods that are compared, by name: ``policy-backbone`` for ours, the baselines by their own."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def fit_method(name: str, task: Task) -> FeatureAcquirer:
 
 
 def check_methods(names: list[str]) -> None:
-    """Refuse names that there are not."""
+    """Refuse unknown names."""
     for name in names:
         if name not in METHODS:
             raise InvalidInput(f"There is no method {name!r}. The methods are: {listed(METHODS, 40, str)}.")
 
 
-def _ours(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
-    """The paper's method around a model that is trained first and then left as it is."""
+def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
+    """The paper's method around a model that is trained first and then not changed."""
     model = make_model(backbone, task.seed).fit(task.X_train, task.y_train)
     selector = DynamicFeatureSelector(
         model,
@@ -50,14 +50,14 @@ def _ours(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFea
     return selector.fit(task.X_train, task.y_train)
 
 
-def _rival(kind: Any, task: Task) -> FeatureAcquirer:
+def _fit_baseline(kind: Any, task: Task) -> FeatureAcquirer:
     return kind(costs=task.costs, groups=task.groups, random_state=task.seed).fit(task.X_train, task.y_train)
 
 
-def _on_a_frozen_mlp(task: Task) -> FeatureAcquirer:
+def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
     model = make_model("mlp", task.seed).fit(task.X_train, task.y_train)
-    rival = baselines.AACO(model, costs=task.costs, groups=task.groups, random_state=task.seed)
-    return rival.fit(task.X_train, task.y_train)
+    baseline = baselines.AACO(model, costs=task.costs, groups=task.groups, random_state=task.seed)
+    return baseline.fit(task.X_train, task.y_train)
 
 
 GREEDY = partial(Greedy, "network")
@@ -74,11 +74,11 @@ class Method:
 
 
 def _selector(title: str, backbone: str, adaptation: Any, policy: Any) -> Method:
-    return Method(title, partial(_ours, backbone, adaptation, policy))
+    return Method(title, partial(_fit_selector, backbone, adaptation, policy))
 
 
 def _baseline(title: str, kind: Any) -> Method:
-    return Method(title, partial(_rival, kind), kind.sees_everything)
+    return Method(title, partial(_fit_baseline, kind), kind.sees_everything)
 
 
 MASKED = partial(MaskTrainedPredictor, None)
@@ -106,6 +106,6 @@ METHODS: dict[str, Method] = {
     "cwcf": _baseline("classification with costly features, a Q-network", baselines.CWCF),
     "invase": _baseline("selector and predictor, reads the whole row", baselines.INVASE),
     "aaco": _baseline("subsets that helped similar rows, a network trained under masks", baselines.AACO),
-    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _on_a_frozen_mlp),
+    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _fit_aaco_on_mlp),
     "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }

@@ -1,4 +1,4 @@
-"""The grid: every cell that the chosen suites ask for, worked off in parallel, resumable at any moment."""
+"""The grid: every trial that the chosen suites ask for, run in parallel, resumable at any moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from askwise.bench.grid.methods import check_methods, fit_method
 from askwise.bench.grid.store import collect, open_folder, results
 from askwise.bench.grid.suites import SUITES, Suite
 from askwise.bench.grid.tasks import Limits, known_data, make_task
-from askwise.bench.grid.trials import Cell, Study, read_result, work
+from askwise.bench.grid.trials import Study, Trial, read_result, work
 from askwise.errors import AskwiseError, InvalidInput
 
 
@@ -23,7 +23,7 @@ from askwise.errors import AskwiseError, InvalidInput
 class Profile:
     """How much is run: `quick` saves on data and seeds, never on training.
 
-    `own_tables` is how many of a suite's own tables are taken, the first ones first.
+    `own_tables` is how many of a suite's own tables are used, in their order.
     """
 
     data: tuple[str, ...]
@@ -40,11 +40,11 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Progress:
-    """One more cell is done: how many of how many, which, and what failed in it by study."""
+    """One more trial is done: how many of how many, which one, and its errors by suite."""
 
     done: int
     total: int
-    cell: Cell
+    trial: Trial
     errors: Mapping[str, str]
 
 
@@ -54,23 +54,23 @@ def plan(
     seeds: int | None = None,
     methods: Sequence[str] | None = None,
     data: Sequence[str] | None = None,
-) -> dict[Cell, dict[str, Study]]:
-    """The studies of each cell; `seeds`, `methods` and `data` in place of those of the profile and the suites."""
+) -> dict[Trial, dict[str, Study]]:
+    """The studies of each trial by suite; `seeds`, `methods` and `data` replace those of profile and suites."""
     check_methods(list(methods or []))
     for name in data or []:
         if name not in known_data():
             raise InvalidInput(f"There is no data set {name!r}. The data sets are: {', '.join(known_data())}.")
-    cells: dict[Cell, dict[str, Study]] = {}
+    trials: dict[Trial, dict[str, Study]] = {}
     for name in suites:
         suite = SUITES[name]
-        for cell in _cells(suite, profile, seeds, methods, data):
-            cells.setdefault(cell, {})[name] = suite.study
-    return dict(sorted(cells.items()))
+        for trial in _trials(suite, profile, seeds, methods, data):
+            trials.setdefault(trial, {})[name] = suite.study
+    return dict(sorted(trials.items()))
 
 
-def _cells(
+def _trials(
     suite: Suite, profile: Profile, seeds: int | None, methods: Sequence[str] | None, data: Sequence[str] | None
-) -> Iterator[Cell]:
+) -> Iterator[Trial]:
     tables: Sequence[str]
     if suite.data is None:
         tables = [table for table in data or profile.data if table not in suite.without]
@@ -79,11 +79,11 @@ def _cells(
     for table in tables:
         for method in suite.methods if methods is None else [name for name in methods if name in suite.methods]:
             for seed in range(profile.n_seeds if seeds is None else seeds):
-                yield Cell(table, method, suite.prices, seed)
+                yield Trial(table, method, suite.prices, seed)
 
 
 def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequence[str] | None) -> list[str]:
-    """What was asked for by name and a suite does not take, a sentence each."""
+    """Methods and data that were asked for by name but are not part of a suite, a sentence each."""
     found = []
     for name in suites:
         suite = SUITES[name]
@@ -116,9 +116,9 @@ def run(
     data: Sequence[str] | None = None,
     jobs: int = 1,
 ) -> Iterator[Progress]:
-    """Work off what is not there yet; yields after each cell, and writes ``rows.csv`` at the end.
+    """Run what has no result yet; yields after each trial, and writes ``rows.csv`` at the end.
 
-    What is asked for is checked at once, before the first cell is waited for.
+    The arguments are checked at once, not when the first trial is awaited.
     """
     out = Path(out)
     chosen = PROFILES.get(profile)
@@ -127,50 +127,53 @@ def run(
     for name, number in {"seeds": seeds, "jobs": jobs}.items():
         if number is not None and (not isinstance(number, int) or number < 1):
             raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
-    cells = plan(check_suites(suites), chosen, seeds, methods, data)
-    if not cells:
+    trials = plan(check_suites(suites), chosen, seeds, methods, data)
+    if not trials:
         raise InvalidInput(f"Nothing to run. {' '.join(left_out(check_suites(suites), methods, data))}")
     open_folder(out, profile, asdict(chosen.limits), command(suites, profile, seeds, methods, data))
-    results(out, {cell.file(out, name) for cell, studies in cells.items() for name in studies})  # now, not at the end
-    return _run(cells, out, chosen.limits, jobs)
+    # Foreign files are reported now, not when the last trial has ended.
+    results(out, {trial.file(out, name) for trial, studies in trials.items() for name in studies})
+    return _run(trials, out, chosen.limits, jobs)
 
 
-def _run(cells: Mapping[Cell, Mapping[str, Study]], out: Path, limits: Limits, jobs: int) -> Iterator[Progress]:
-    waiting = {cell: studies for cell, studies in cells.items() if _pending(cell, studies, out)}
-    n_done = len(cells) - len(waiting)
-    work_to_do = (delayed(_work)(cell, list(studies), out, asdict(limits)) for cell, studies in waiting.items())
+def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, limits: Limits, jobs: int) -> Iterator[Progress]:
+    waiting = {trial: studies for trial, studies in trials.items() if _pending(trial, studies, out)}
+    n_done = len(trials) - len(waiting)
+    work_to_do = (delayed(_work)(trial, list(studies), out, asdict(limits)) for trial, studies in waiting.items())
     try:
         pool = Parallel(n_jobs=max(1, min(jobs, len(waiting))), return_as="generator_unordered")
-        for cell, errors in pool(work_to_do):
+        for trial, errors in pool(work_to_do):
             n_done += 1
-            yield Progress(n_done, len(cells), cell, {name: error for name, error in errors.items() if error})
+            yield Progress(n_done, len(trials), trial, {name: error for name, error in errors.items() if error})
     except TerminatedWorkerError:
         raise AskwiseError(
-            "A process at work was ended from outside, most likely for want of memory. What is finished is kept; run "
-            "the same command again, with fewer --jobs."
+            "A worker process was killed, most likely because memory ran out. Finished trials are kept; run the same "
+            "command again with fewer --jobs."
         ) from None
     finally:
         collect(out)
 
 
-def _pending(cell: Cell, studies: Iterable[str], out: Path) -> list[str]:
-    """Studies without a result; one that failed is tried again."""
-    found = {name: read_result(cell.file(out, name)) for name in studies}
+def _pending(trial: Trial, suites: Iterable[str], out: Path) -> list[str]:
+    """Suites without a result; one that failed is tried again."""
+    found = {name: read_result(trial.file(out, name)) for name in suites}
     return [name for name, known in found.items() if known is None or known["error"]]
 
 
-def _work(cell: Cell, studies: Sequence[str], out: Path, limits: dict[str, int]) -> tuple[Cell, dict[str, str | None]]:
-    studies = _pending(cell, studies, out)
-    if not studies:  # another run has been there
-        return cell, {}
+def _work(
+    trial: Trial, suites: Sequence[str], out: Path, limits: dict[str, int]
+) -> tuple[Trial, dict[str, str | None]]:
+    suites = _pending(trial, suites, out)
+    if not suites:  # another run has finished it meanwhile
+        return trial, {}
 
-    def fit(cell: Cell) -> tuple[Any, Any]:
-        task = make_task(cell.data, cell.prices, cell.seed, Limits(**limits))
-        return task, fit_method(cell.method, task)
+    def fit(trial: Trial) -> tuple[Any, Any]:
+        task = make_task(trial.data, trial.prices, trial.seed, Limits(**limits))
+        return task, fit_method(trial.method, task)
 
-    # Cells run side by side, so that each keeps to one core; the numbers do not depend on how many there are.
+    # Trials run in parallel, so each uses one core only; the numbers do not depend on how many there are.
     with threadpool_limits(1), parallel_config(backend="sequential"):
-        return cell, work(cell, {name: SUITES[name].study for name in studies}, out, fit)
+        return trial, work(trial, {name: SUITES[name].study for name in suites}, out, fit)
 
 
 def command(
@@ -180,7 +183,7 @@ def command(
     methods: Sequence[str] | None = None,
     data: Sequence[str] | None = None,
 ) -> str:
-    """What a person types to run the same."""
+    """The command line that runs the same."""
     options = {
         "seeds": None if seeds is None else str(seeds),
         "methods": None if methods is None else ",".join(methods),

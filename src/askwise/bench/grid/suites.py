@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.grid.trials import Study
-from askwise.bench.studies.accuracy import by_budget
-from askwise.bench.studies.policies import l1_sweep, lambda_sweep, unavailable
-from askwise.bench.studies.subsets import bias, reparam, risk_gap
-from askwise.bench.studies.summary import describe
+from askwise.bench.studies.accuracy import accuracy
+from askwise.bench.studies.policies import l1_weights, risk_weights, unavailable
+from askwise.bench.studies.subsets import bias, reparametrization, risk_gap
+from askwise.bench.studies.summary import summary
 from askwise.bench.studies.uncertainty import scatter, selective, shift
 
 LARGE = ("diabetes130",)
-"""Where a model per subset, or seven value networks, would take hours."""
+"""Tables on which a model per subset, or seven value networks, would take hours."""
 
 PRICED = ("hepatitis", "heart")
 GREEDY = ["greedy-remlp", "greedy-mlp", "greedy-cart", "greedy-ftree"]
@@ -25,12 +25,12 @@ WITH_MEMBERS = ["greedy-cart", "rl-cart", "rl-mlp", "rl-remlp", "admlp", "adreml
 GAPS = ["greedy-cart", "rl-remlp", "rl-mlp", "admlp", "askwise"]
 REPARAMETRIZED = ["rl-remlp"]
 WITHOUT_A_MODEL_PER_SUBSET = [name for name in METHODS if name != "static-best"]
-"""Where each row has a subset of its own, a forest for each would take longer than all else together."""
+"""Each row has a subset of its own there, and `StaticBest` would train a forest for every one of them."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What is measured, of which methods, on which data.
+    """What is measured, for which methods, on which data.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Suite:
     prices
         Prices of the tasks.
     data
-        Tables of its own; None = those of the profile.
+        Its own tables; None = those of the profile.
     without
-        Tables of the profile that are left out.
+        Tables of the profile that it leaves out.
     """
 
     title: str
@@ -60,18 +60,18 @@ class Suite:
 
 
 SUITES: dict[str, Suite] = {
-    "data": Suite("The tables", "Appendix G", describe, ["static-cmi"]),
-    "variable": Suite("Accuracy under random prices", "Table 1", by_budget, list(METHODS), "variable"),
-    "uniform": Suite("Accuracy under equal prices", "Appendix E", by_budget, list(METHODS)),
-    "lambda": Suite("Weight of epistemic uncertainty", "Table 2", lambda_sweep, GREEDY),
+    "data": Suite("The tables", "Appendix G", summary, ["static-cmi"]),
+    "variable": Suite("Accuracy under random prices", "Table 1", accuracy, list(METHODS), "variable"),
+    "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, list(METHODS)),
+    "lambda": Suite("Weight of epistemic uncertainty", "Table 2", risk_weights, GREEDY),
     "bias": Suite("Bias against the model of the subset", "Table 3, Appendix E", bias, JUDGED),
     "selective": Suite("Selective prediction and rejection curves", "Appendix E", selective, SELECTIVE, "variable"),
     "shift": Suite("Noise on half of the numeric columns", "Appendix F", shift, SHIFTED),
     "risk-gap": Suite("Epistemic uncertainty and the risk gap", "Appendix F", risk_gap, GAPS, without=LARGE),
-    "reparam": Suite("Reparametrization and the risk gap", "Appendix F", reparam, REPARAMETRIZED, without=LARGE),
+    "reparam": Suite("Reparametrization, risk gap", "Appendix F", reparametrization, REPARAMETRIZED, without=LARGE),
     "scatter": Suite("Aleatoric against epistemic uncertainty", "Appendix F", scatter, WITH_MEMBERS),
-    "l1": Suite("L1 weight of the value network", "Appendix G", l1_sweep, ["greedy-remlp"], without=LARGE),
-    "unavailable": Suite("Features that cannot be had", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
-    "prices": Suite("Accuracy under published prices", "beyond", by_budget, list(METHODS), "published", PRICED),
-    "switch": Suite("One feature says which others matter", "beyond", by_budget, list(METHODS), data=("switch",)),
+    "l1": Suite("L1 weight of the value network", "Appendix G", l1_weights, ["greedy-remlp"], without=LARGE),
+    "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
+    "prices": Suite("Accuracy under published prices", "beyond", accuracy, list(METHODS), "published", PRICED),
+    "switch": Suite("One feature tells which others matter", "beyond", accuracy, list(METHODS), data=("switch",)),
 }

@@ -1,4 +1,4 @@
-"""A task: the rows to learn from, the rows to be judged on, and what each feature costs."""
+"""A task: the rows to train on, the rows to test on, and what each feature costs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from askwise.datasets import load, make_switch, names
+from askwise.datasets.splits import split_rows
 from askwise.errors import InvalidInput
 
 TEST_SHARE = 0.2
 PRICES = ("uniform", "variable", "published")
-"""1 each; drawn from the seed, uniform between 1 and 10; those that were published with the table."""
+"""1 each; drawn with the seed, uniform between 1 and 10; those that were published with the table."""
 
 MADE = ("switch",)
 SWITCH_ROWS = 1500
@@ -22,7 +23,7 @@ SWITCH_ROWS = 1500
 
 @dataclass(frozen=True)
 class Limits:
-    """Most rows of a table that are used; a random sample of those of larger ones."""
+    """The most rows of a table that are used; of a larger one, a random sample."""
 
     training: int
     testing: int
@@ -44,7 +45,7 @@ class Task:
 
 
 def known_data() -> list[str]:
-    """Names of the tables that a task can be made of."""
+    """Names of the data sets that a task can use."""
     return sorted([*names(), *MADE])
 
 
@@ -53,10 +54,9 @@ def make_task(data: str, prices: str, seed: int, limits: Limits) -> Task:
     if data not in known_data():
         raise InvalidInput(f"There is no data set {data!r}. The data sets are: {', '.join(known_data())}.")
     dataset = make_switch(SWITCH_ROWS, random_state=seed) if data in MADE else load(data)
-    rng = np.random.default_rng(seed)
-    train, test = _split(dataset.y, dataset.row_groups, rng)
-    train, test = _with_every_class(dataset.y, train, limits.training), test[: limits.testing]
-    test = test[np.isin(dataset.y[test], dataset.y[train])]
+    train, test = split_rows(
+        dataset, seed, test_share=TEST_SHARE, most_training=limits.training, most_test=limits.testing
+    )
     return Task(
         data,
         prices,
@@ -82,23 +82,3 @@ def _costs(dataset: Any, prices: str, seed: int) -> Any:
     grouped = {column for members in (dataset.groups or {}).values() for column in members}
     n_features = len(dataset.groups or {}) + sum(column not in grouped for column in dataset.X.columns)
     return np.random.default_rng([seed, n_features]).uniform(1, 10, n_features)
-
-
-def _split(y: np.ndarray, groups: np.ndarray | None, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers in random order; a class of a single row is trained on."""
-    order = rng.permutation(len(y))
-    if groups is not None:
-        chosen = rng.permutation(np.unique(groups))[: round(TEST_SHARE * len(np.unique(groups)))]
-        testing = np.isin(groups, chosen)
-    else:
-        testing = np.zeros(len(y), dtype=bool)
-        for label in np.unique(y):
-            rows = order[y[order] == label]
-            testing[rows[: round(TEST_SHARE * len(rows))]] = True
-    return order[~testing[order]], order[testing[order]]
-
-
-def _with_every_class(y: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
-    """The first `most` of `rows`, led by one row of each class."""
-    first = np.unique(y[rows], return_index=True)[1]
-    return np.concatenate([rows[first], np.delete(rows, first)])[:most]

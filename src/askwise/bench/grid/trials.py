@@ -1,7 +1,7 @@
-"""A cell: one method on one task, and what the studies that ask for it measure; each study's result is a file.
+"""A trial: one method on one task, and what the suites that include it measure; each suite's result is a file.
 
-A file is written under another name and then renamed, so that it is there whole or not at all: whoever is killed loses
-the study in hand and nothing else.
+A file is written under another name and then renamed, so that it is there whole or not at all: a run that is killed
+loses the study that was running and nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,59 +18,80 @@ from askwise import files
 from askwise.errors import AskwiseError
 from askwise.progress import interruptible
 
-CELLS = "cells"
+TRIALS = "trials"
 """Folder of the results, one file each."""
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
-    """What is fitted once, whichever studies use it."""
+class Trial:
+    """What is fitted once, whichever suites use it."""
 
     data: str
     method: str
     prices: str
     seed: int
 
-    def file(self, folder: Path, study: str) -> Path:
-        """Where the result of a study is kept."""
-        return folder / CELLS / file_name(study, *astuple(self))
+    def file(self, folder: Path, suite: str) -> Path:
+        """Where the result of a suite is kept."""
+        return folder / TRIALS / file_name(suite, *astuple(self))
 
 
-def file_name(study: str, *cell: object) -> str:
-    """Of the result of a study, by the parts of its cell."""
-    return f"{'--'.join([study, *map(str, cell)])}.json"
+def file_name(suite: str, *trial: object) -> str:
+    """Of the result of a suite, by the fields of its trial."""
+    return f"{'--'.join([suite, *map(str, trial)])}.json"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number; `budget` is None where there is none."""
+    """One number, a row of ``rows.csv``; docs/benchmarks.md says what each of its columns means.
+
+    A parameter is None where the number does not depend on it.
+    """
 
     metric: str
     value: float
     budget: float | None = None
+    subset_size: int | None = None
+    subset: int | None = None
+    case: int | None = None
+    measure: str | None = None
+    loss: str | None = None
+    risk_weight: float | None = None
+    sigma: float | None = None
+    unavailable_share: float | None = None
+    l1: float | None = None
+    rejected: int | None = None
+    bin: int | None = None
 
+
+PARAMETERS = tuple(field.name for field in fields(Measurement))[2:]
+WORDS = ("metric", "measure", "loss")
+"""Fields of a measurement that are text; the others are numbers."""
 
 Study = Callable[[Any, Any], Iterable[Measurement]]
-"""Function of a task and of the method fitted on it."""
+"""Function of a task and of the method fitted on it; its name is the ``study`` of its rows."""
 
 
 def work(
-    cell: Cell, studies: Mapping[str, Study], folder: Path, fit: Callable[[Cell], tuple[Any, Any]]
+    trial: Trial, studies: Mapping[str, Study], folder: Path, fit: Callable[[Trial], tuple[Any, Any]]
 ) -> dict[str, str | None]:
-    """Fit once, run the studies and write each result at once; returns the error of each study, None = none."""
+    """Fit once, run the study of each suite and write each result at once; returns the errors by suite, None = none."""
     start = time.perf_counter()
     try:
         with interruptible():
-            task, fitted = fit(cell)
+            task, fitted = fit(trial)
     except Exception:
-        for study in studies:
-            write(cell, study, folder, [], 0.0, error=traceback.format_exc())
-        return dict.fromkeys(studies, traceback.format_exc())
+        error = traceback.format_exc()
+        for suite, study in studies.items():
+            write(trial, suite, study.__name__, folder, [], 0.0, error=error)
+        return dict.fromkeys(studies, error)
     fitting = time.perf_counter() - start
-    return {name: _study(cell, name, study, folder, task, fitted, fitting) for name, study in studies.items()}
+    return {suite: _run_study(trial, suite, study, folder, task, fitted, fitting) for suite, study in studies.items()}
 
 
-def _study(cell: Cell, name: str, study: Study, folder: Path, task: Any, fitted: Any, fitting: float) -> str | None:
+def _run_study(
+    trial: Trial, suite: str, study: Study, folder: Path, task: Any, fitted: Any, fitting: float
+) -> str | None:
     start = time.perf_counter()
     error = None
     rows: Sequence[Measurement] = []
@@ -79,12 +100,13 @@ def _study(cell: Cell, name: str, study: Study, folder: Path, task: Any, fitted:
             rows = list(study(task, fitted))
     except Exception:
         error = traceback.format_exc()
-    write(cell, name, folder, rows, fitting, time.perf_counter() - start, error)
+    write(trial, suite, study.__name__, folder, rows, fitting, time.perf_counter() - start, error)
     return error
 
 
 def write(
-    cell: Cell,
+    trial: Trial,
+    suite: str,
     study: str,
     folder: Path,
     rows: Sequence[Measurement],
@@ -94,20 +116,21 @@ def write(
 ) -> None:
     """Keep a result, or how it failed."""
     document = {
-        **asdict(cell),
+        **asdict(trial),
+        "suite": suite,
         "study": study,
         "seconds": {"fit": fitting, "study": measuring},
         "error": error,
-        "rows": [[row.budget, row.metric, float(row.value)] for row in rows],
+        "rows": [{name: value for name, value in vars(row).items() if value is not None} for row in rows],
     }
-    write_whole(cell.file(folder, study), json.dumps(document))
+    write_whole(trial.file(folder, suite), json.dumps(document, default=float))
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None where there is none that can be read."""
+    """A JSON object; None where the file is missing or holds something else."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
@@ -118,24 +141,30 @@ def read_result(path: Path) -> dict[str, Any] | None:
     if document is None:
         return None
     try:
-        cell = Cell(*(document[name] for name in ("data", "method", "prices", "seed")))
-        rows = [
-            (None if budget is None else float(budget), str(name), float(x)) for budget, name, x in document["rows"]
-        ]
+        trial = Trial(*(document[name] for name in ("data", "method", "prices", "seed")))
+        rows = [_measurement(row) for row in document["rows"]]
         seconds = {name: float(document["seconds"][name]) for name in ("fit", "study")}
-        right = path == cell.file(path.parent.parent, document["study"]) and isinstance(document["error"], str | None)
-    except (KeyError, TypeError, ValueError):
+        right = path == trial.file(path.parent.parent, document["suite"]) and isinstance(document["error"], str | None)
+        right &= isinstance(document["study"], str)
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return {**document, "rows": rows, "seconds": seconds} if right else None
 
 
+def _measurement(row: Mapping[str, Any]) -> Measurement:
+    wrong = [name for name, value in row.items() if not isinstance(value, str if name in WORDS else int | float)]
+    if wrong:
+        raise TypeError(f"{wrong[0]} has the wrong type")
+    return Measurement(**row)
+
+
 def write_whole(path: Path, text: str) -> None:
-    """Write a file at once or not at all, its folder made where it is missing."""
+    """Write a file at once or not at all, and create its folder where it is missing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(path, text)
     except OSError as error:
         raise AskwiseError(
-            f"{path.name} cannot be written to {path.parent}: {error.strerror or error}. What is finished is kept; "
+            f"{path.name} cannot be written to {path.parent}: {error.strerror or error}. Finished results are kept; "
             "make room or choose another folder, and run the same command again."
         ) from error

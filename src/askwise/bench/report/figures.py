@@ -15,26 +15,27 @@ from matplotlib.ticker import MaxNLocator
 
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.paper import paper_results
-from askwise.bench.report.tables import (
+from askwise.bench.report.rows import (
     PERCENT_PER_LEVEL,
     PRICES,
+    Quantity,
     curves,
     data_name,
     method_name,
     ordered_data,
     pooled_calibration_error,
 )
-from askwise.cli.demo_report import COLORS, svg
+from askwise.plotting import COLORS, svg
 
 SHOWN = (*paper_results.IN_FIGURES, "askwise", "static-best", "static-cmi", "random-mlp")
-"""Methods that the figures show first; ten colors are as many as can be told apart."""
+"""Methods that the figures show first; more than ten colors could not be told apart."""
 
 BUDGET = {"uniform": "features bought", "variable": "budget, % of all prices", "published": "budget, % of all prices"}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with what is said about it."""
+    """A figure with its title, where the paper has it, and a note."""
 
     name: str
     title: str
@@ -76,14 +77,14 @@ def method_colors(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
-    """What can be drawn from the suites of accuracy, for every kind of prices that is there."""
+    """The figures of accuracy, calibration and entropy, for every kind of prices in the rows."""
     colors = method_colors(rows)
     drawn = rows[rows["method"].isin(colors)]
-    with_accuracy = drawn.loc[(drawn["metric"] == "accuracy") & drawn["budget"].notna(), "prices"]
+    measured = set(Quantity("accuracy", "accuracy").of(drawn)["prices"])
     return [
         picture
         for prices in PRICES
-        if prices in set(with_accuracy)
+        if prices in measured
         for picture in (
             _by_data(curves(drawn, "accuracy", prices).groupby(["data", "method"]).mean(), prices, colors),
             _calibration(drawn, prices, colors),
@@ -97,7 +98,7 @@ def _by_data(by_data: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> P
     panels = Panels(_panels_by_data(by_data, prices, colors), BUDGET[prices], "accuracy", colors, percent=True)
     title = f"Accuracy by budget, {PRICES[prices]}"
     label = _label("Appendix E", prices, ("variable", "uniform"))
-    return line_picture(f"accuracy-{prices}", title, label, "Mean over the seeds.", panels)
+    return line_picture(f"accuracy-{prices}", title, label, "Mean over seeds.", panels)
 
 
 def _calibration(rows: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> Picture:
@@ -106,8 +107,8 @@ def _calibration(rows: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> 
         f"ece-{prices}",
         f"Calibration error by budget, {PRICES[prices]}",
         _label("Appendix E", prices),
-        "Expected calibration error in 15 bins, 0 is best. The test rows of all seeds are put together before they are "
-        "binned: on few rows even a calibrated model shows an error.",
+        "Expected calibration error in 15 bins, 0 is best. The test rows of all seeds are pooled before they are "
+        "binned, because on few rows even a calibrated model shows an error.",
         Panels(panels, BUDGET[prices], "ECE", colors),
     )
 
@@ -117,9 +118,9 @@ def _against_random(rows: pd.DataFrame, prices: str, colors: Mapping[str, str]) 
     lines, over = _over_data(difference.dropna(how="all"), prices, colors)
     return line_picture(
         f"difference-{prices}",
-        f"Accuracy by the method's own choices less that by random ones, {PRICES[prices]}",
+        f"Accuracy of the method's own choices minus that of random ones, {PRICES[prices]}",
         _label("Figure 1", prices),
-        f"The same predictor under both; above 0 its choices are better. Mean over the seeds and over {over}.",
+        f"The same predictor under both; above 0 the method's choices are better. Mean over seeds and over {over}.",
         Panels([Panel("", lines)], BUDGET[prices], "difference in accuracy", colors, percent=True, zero=True),
     )
 
@@ -131,15 +132,15 @@ def _entropies(rows: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> Pi
         f"entropy-{prices}",
         f"Entropy of the prediction by budget, {PRICES[prices]}",
         _label("Section 5", prices),
-        f"Solid: the method's own choices; dotted: random ones. In nats, mean over the seeds and over {over}.",
+        f"Solid: the method's own choices; dotted: random ones. In nats, mean over seeds and over {over}.",
         Panels([Panel("", chosen, at_random)], BUDGET[prices], "entropy", colors),
     )
 
 
 def _over_data(by_level: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> tuple[pd.DataFrame, str]:
-    """A line per method, the mean over the data that all methods drawn have, at the levels that all of these have.
+    """A line per method: the mean over the data that all drawn methods have, at the levels that all of these have.
 
-    Where there are data of the paper, only these.
+    If some of the data are the paper's, only those count.
     """
     by_data = by_level.groupby(["data", "method"]).mean()
     of_the_paper = by_data[by_data.index.get_level_values("data").isin(paper_results.DATA)]
@@ -148,12 +149,12 @@ def _over_data(by_level: pd.DataFrame, prices: str, colors: Mapping[str, str]) -
     shared = by_data.groupby("data").filter(lambda part: len(part) == n_methods).dropna(axis=1)
     names = [data_name(name) for name in shared.index.get_level_values("data").unique()]
     lines = shared.groupby("method").mean()
-    said = f"{', '.join(names)}, which all methods drawn have" if names else "no data that all methods drawn have"
+    said = f"{', '.join(names)} (the data that all methods have)" if names else "no data, as none has all methods"
     return _as_budgets(lines, prices, colors), said
 
 
 def _label(place: str, prices: str, shown: Sequence[str] = ("variable",)) -> str:
-    """Where the paper shows the same, for the prices under which it does."""
+    """Where the paper shows the same, if it does for these prices."""
     return place if prices in shown else "beyond the paper"
 
 
@@ -171,7 +172,7 @@ def _as_budgets(lines: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> 
 
 
 def line_picture(name: str, title: str, label: str, note: str, content: Panels) -> Picture:
-    """Panels of lines, with what is said about them."""
+    """A figure of panels of lines."""
     return Picture(name, title, label, note, svg(name, draw_lines, content))
 
 

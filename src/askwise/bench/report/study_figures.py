@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from askwise.bench.grid.store import TRIAL
 from askwise.bench.report.figures import (
     Panel,
     Panels,
@@ -21,10 +21,9 @@ from askwise.bench.report.figures import (
     method_colors,
     panel_grid,
 )
+from askwise.bench.report.rows import Quantity, data_name, method_name, ordered_data
 from askwise.bench.report.study_tables import MEASURES, subset_errors
-from askwise.bench.report.tables import CELL, data_name, method_name, ordered_data
-from askwise.bench.studies.uncertainty import REJECTED
-from askwise.cli.demo_report import COLORS, svg
+from askwise.plotting import COLORS, svg
 from askwise.uncertainty import epistemic_divergence, kl_divergence, mutual_information
 
 N_MEMBERS = 2000
@@ -52,47 +51,47 @@ class Clouds:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a scatter: the metric up to its number, and what is written beside it."""
+    """An axis of a scatter plot: what it shows by subset or case, and its label."""
 
-    metric: str
+    quantity: Quantity
     title: str
 
 
 SCATTERS = (
     (
         "bias",
-        "Divergence from the model of the subset and from the model with everything",
+        "Divergence from the model of the subset and from the model with all features",
         "Appendix E",
         "A point is a random subset of one seed; below the line the prediction is nearer to the model of the subset.",
-        Axis("bias/kl_full", "KL to the model with everything"),
-        Axis("bias/kl_ref", "KL to the model of the subset"),
+        Axis(Quantity("bias", "kl_full"), "KL to the model with all features"),
+        Axis(Quantity("bias", "kl_ref"), "KL to the model of the subset"),
     ),
     (
         "risk-gap",
         "Risk gap and ensemble variance",
         "Appendix F",
         "A point is a random subset of one seed.",
-        Axis("risk_gap/variance", "mean ensemble variance"),
-        Axis("risk_gap[error]/delta", "risk gap in test error"),
+        Axis(Quantity("risk_gap", "variance"), "mean ensemble variance"),
+        Axis(Quantity("risk_gap", "delta", {"loss": "error"}), "risk gap in test error"),
     ),
     (
         "scatter",
         "Aleatoric and epistemic uncertainty",
         "Appendix F",
         "A point is a test row at 30 % or 70 % of the price of everything, in nats.",
-        Axis("scatter/aleatoric", "aleatoric"),
-        Axis("scatter/epistemic", "epistemic"),
+        Axis(Quantity("scatter", "aleatoric"), "aleatoric"),
+        Axis(Quantity("scatter", "epistemic"), "epistemic"),
     ),
 )
 
 
 def pictures(rows: pd.DataFrame) -> list[Picture]:
-    """Every figure that there are rows for."""
+    """Every figure that the rows allow."""
     return [*accuracy_pictures(rows), *study_pictures(rows), bernoulli_picture()]
 
 
 def study_pictures(rows: pd.DataFrame) -> list[Picture]:
-    """What can be drawn from the other suites; several prices of one study are drawn together."""
+    """The figures of the other studies; several kinds of prices of one study are drawn together."""
     colors = method_colors(rows)
     drawn = rows[rows["method"].isin(colors)]
     found = [_rejection(drawn, colors), *(_scatter(drawn, colors, *each) for each in SCATTERS)]
@@ -104,8 +103,7 @@ def _rejection(rows: pd.DataFrame, colors: Mapping[str, str]) -> Picture | None:
     """Accuracy on the rows that are kept, at the highest budget, by measure of uncertainty."""
     panels = []
     for measure in [name for name in MEASURES if name != "random"]:
-        curve = {percent: _at_most_money(rows, f"selective[{measure}]/kept_accuracy_{percent}") for percent in REJECTED}
-        lines = pd.DataFrame(curve)
+        lines = _at_the_highest_budget(rows, Quantity("selective", "kept_accuracy", {"measure": measure}))
         if len(lines):
             panels.append(Panel(measure.replace("_", " "), lines.loc[[name for name in colors if name in lines.index]]))
     if not panels:
@@ -114,34 +112,32 @@ def _rejection(rows: pd.DataFrame, colors: Mapping[str, str]) -> Picture | None:
         "rejection",
         "Accuracy when the most uncertain rows are rejected, by measure of uncertainty",
         "Appendix E",
-        "At 50 % of the price of everything, mean over data and seeds. Rejecting at random would leave the accuracy as "
-        "it is. Rivals have no members, hence entropy and confidence only.",
+        "At 50 % of the price of everything, mean over data and seeds. Rejecting at random would not change the "
+        "accuracy. Baselines have no members, hence entropy (total) and confidence gap only.",
         Panels(panels, "rejected, %", "accuracy on the rest", colors, percent=True, one_scale=True),
     )
 
 
-def _at_most_money(rows: pd.DataFrame, metric: str) -> pd.Series:
-    """A metric at the highest budget of each cell, by method: the mean over data."""
-    chosen = rows[rows["metric"] == metric]
-    last = chosen.loc[chosen.groupby(CELL)["budget"].idxmax()]
-    return last.groupby(["data", "method"])["value"].mean().groupby("method").mean()
+def _at_the_highest_budget(rows: pd.DataFrame, quantity: Quantity) -> pd.DataFrame:
+    """A row per method, a column per percentage rejected: the mean over data, at the highest budget of each trial."""
+    chosen = quantity.of(rows)
+    last = chosen[chosen["budget"] == chosen.groupby(TRIAL)["budget"].transform("max")]
+    by_data = last.groupby(["data", "method", "rejected"])["value"].mean()
+    return by_data.groupby(["method", "rejected"]).mean().unstack("rejected")
 
 
-def points(rows: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Pairs of numbered measurements: `x` and `y` are metrics up to the bracket with the number."""
-    named = []
-    for axis, prefix in (("x", x), ("y", y)):
-        number = rows["metric"].str.extract(rf"^{re.escape(prefix)}\[\w+=(\d+)\]$", expand=False)
-        chosen = rows[number.notna()].assign(number=number.dropna())
-        named.append(chosen.set_index([*CELL, "budget", "number"])["value"].rename(axis))
-    return pd.concat(named, axis=1, join="inner")
+def points(rows: pd.DataFrame, x: Quantity, y: Quantity) -> pd.DataFrame:
+    """Pairs of two quantities of the same subset or case, with the columns ``x`` and ``y``."""
+    keys = [*TRIAL, "budget", "subset", "case"]
+    left, right = (quantity.of(rows)[[*keys, "value"]] for quantity in (x, y))
+    return left.rename(columns={"value": "x"}).merge(right.rename(columns={"value": "y"}), on=keys).set_index(keys)
 
 
 def _scatter(
     rows: pd.DataFrame, colors: Mapping[str, str], name: str, title: str, label: str, note: str, x: Axis, y: Axis
 ) -> Picture | None:
     """Points by data and method, of all seeds."""
-    found = points(rows, x.metric, y.metric)
+    found = points(rows, x.quantity, y.quantity)
     clouds = []
     for data in ordered_data(found.index.unique("data")):
         part = found[found.index.get_level_values("data") == data]
@@ -157,13 +153,13 @@ def _scatter(
 
 
 def _thinned(points: np.ndarray) -> np.ndarray:
-    """Points at even distances in their order, so that the page stays small."""
+    """Every k-th point, so that the page stays small."""
     return points[:: -(-len(points) // MOST_POINTS)]
 
 
 def _errors(rows: pd.DataFrame) -> Picture | None:
     """Test errors of the imputed and the adapted model on the same subsets."""
-    found = points(rows, "reparam/error_imputed", "reparam/error_adapted")
+    found = points(rows, *(Quantity("reparametrization", f"error_{name}") for name in ("imputed", "adapted")))
     if found.empty:
         return None
     data = ordered_data(found.index.unique("data"))
@@ -184,7 +180,7 @@ def _errors(rows: pd.DataFrame) -> Picture | None:
 
 
 def _gaps(rows: pd.DataFrame) -> Picture | None:
-    """How the risk gap is spread over the subsets, and what adapting is worth by how hard the subset is."""
+    """The distribution of the risk gap over the subsets, and what adapting gains by how hard the subset is."""
     errors = subset_errors(rows[rows["method"] == "rl-remlp"])
     if errors.empty:
         return None
@@ -192,9 +188,9 @@ def _gaps(rows: pd.DataFrame) -> Picture | None:
     advantage = pd.DataFrame({"x": errors["local"], "y": errors["imputed"] - errors["adapted"]})
     by_data = {data: _thinned(advantage.xs(data, level="data").to_numpy()) for data in errors.index.unique("data")}
     note = (
-        "Left: the gap in test error to a model of the subset alone, over the random subsets of all seeds and data, "
-        "with its mean and median. Right: the error that adapting saves, by the error of the model of the subset; "
-        "above the line it helps."
+        "Left: the gap in test error to a model trained on the subset alone, over the random subsets of all seeds and "
+        "data, with its mean and median. Right: the error that adapting saves, by the error of the model of the "
+        "subset; above the line it helps."
     )
     drawing = svg("reparam-gaps", draw_gaps, (gaps, by_data))
     return Picture("reparam-gaps", "Risk gap with and without reparametrization", "Appendix F", note, drawing)
@@ -237,8 +233,8 @@ def bernoulli_picture() -> Picture:
     uniform = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
     cases = {"theta uniform on [0, 1]": uniform, "theta 0 or 1, half each": np.array([0.0, 1.0])}
     note = (
-        "e, how far the members stand from the primary model, is their disagreement with each other plus how far their "
-        "mean is from it. In nats."
+        "e, the divergence of the members from the primary model, is their disagreement with each other (EU) plus the "
+        "divergence of their mean from it. In nats."
     )
     return Picture(
         "bernoulli", "Bernoulli ensembles", "Appendix A", note, svg("bernoulli", draw_bernoulli, decompositions(cases))

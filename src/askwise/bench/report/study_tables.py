@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,18 +10,17 @@ import pandas as pd
 
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.paper import paper_results
-from askwise.bench.report.tables import (
+from askwise.bench.report.rows import (
     PRICES,
-    Entry,
-    Table,
-    accuracy_tables,
+    Quantity,
     curves,
     data_name,
     method_name,
     ordered_data,
-    shown,
+    settings,
     single,
 )
+from askwise.bench.report.tables import Entry, Table, accuracy_tables, shown
 from askwise.bench.studies.subsets import compare_gaps
 
 MEASURES = ("total", "confidence_gap", "aleatoric", "mutual_information", "epistemic", "variance", "random")
@@ -41,7 +39,7 @@ REPARAM_COLUMNS = {
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """Every table that there are rows for."""
+    """Every table that the rows allow."""
     summary = _summary(rows)
     return [*([] if summary is None else [summary]), *accuracy_tables(rows), *study_tables(rows)]
 
@@ -68,24 +66,17 @@ def study_tables(rows: pd.DataFrame) -> list[Table]:
     return found
 
 
-def over_data(rows: pd.DataFrame, metric: str, scale: float = 1.0) -> pd.DataFrame:
-    """`metric` by method: the mean over data (their means over seeds and budgets), its spread over seeds, the data."""
-    values = scale * single(rows, metric)
+def over_data(rows: pd.DataFrame, quantity: Quantity, scale: float = 1.0) -> pd.DataFrame:
+    """By method: the mean over data (of the means over seeds and budgets), its spread over seeds, and how many data."""
+    values = scale * single(rows, quantity)
     by_seed = values.groupby(["method", "seed"]).mean().groupby("method")
     by_data = values.groupby(["method", "data"]).mean().groupby("method")
     return pd.DataFrame({"mean": by_data.mean(), "spread": by_seed.std(), "n_data": by_data.size()})
 
 
-def parameters(rows: pd.DataFrame, pattern: str) -> list[float]:
-    """The numbers that stand in names of metrics at the place of ``*``, in order."""
-    before, after = map(re.escape, pattern.split("*"))
-    found = rows["metric"].str.extract(f"^{before}([-+.0-9e]+){after}$", expand=False).dropna()
-    return sorted(set(found.astype(float)))
-
-
 def _summary(rows: pd.DataFrame) -> Table | None:
-    names = ("data_rows", "data_features", "data_classes", "logistic_accuracy")
-    columns = [single(rows, name).groupby("data") for name in names]
+    names = ("rows", "features", "classes", "logistic_accuracy")
+    columns = [single(rows, Quantity("summary", name)).groupby("data") for name in names]
     body = []
     for data in ordered_data(columns[-1].mean().index):
         paper = paper_results.SUMMARY.get(data, ("", "", "", ""))
@@ -96,27 +87,27 @@ def _summary(rows: pd.DataFrame) -> Table | None:
         model = _entry(columns[3].mean()[data], columns[3].std()[data], 3, str(paper[3]))
         body.append((Entry(data_name(data)), *sizes, model))
     head = ("data", "rows", "features", "classes", "logistic regression")
-    note = "Size of the whole table, and the accuracy of logistic regression that sees every feature of the test rows."
+    note = "Size of the whole table, and the accuracy of logistic regression with every feature of the test rows."
     return _table("Data", "Appendix G", note, head, body)
 
 
 def _lambda(rows: pd.DataFrame) -> Table | None:
-    weights = parameters(rows, "lambda[*]/accuracy")
+    weights = settings(rows, "risk_weights", "risk_weight")
     groups = {"negative": [w for w in weights if w < 0], "zero": [0.0], "positive": [w for w in weights if w > 0]}
     body = []
     for name, members in [*groups.items(), *((f"lambda = {w:g}", [w]) for w in weights)]:
         line = [Entry(name if name not in groups else f"lambda {name}")]
         for at, (metric, scale, digits) in enumerate((("accuracy", 100, 2), ("epistemic", 1, 4), ("variance", 1, 4))):
-            by_seed = [scale * single(rows, f"lambda[{w:g}]/{metric}").groupby("seed").mean() for w in members]
-            values = pd.concat(by_seed, axis=1).mean(axis=1) if by_seed else pd.Series(dtype=float)
+            values = scale * single(rows, Quantity("risk_weights", metric, {"risk_weight": members}))
+            values = values.groupby("seed").mean()
             printed = paper_results.LAMBDA[name][2 * at : 2 * at + 2] if name in groups and at < 2 else ()
             paper = f"{printed[0]:.{digits - at}f} ± {printed[1]:.{digits - at}f}" if printed else ""
             line.append(_entry(values.mean(), values.std(), digits, paper))
         body.append(line)
-    methods = ", ".join(map(method_name, sorted(rows.loc[rows["metric"].str.startswith("lambda["), "method"].unique())))
+    methods = ", ".join(map(method_name, _methods_of(rows, "risk_weights")))
     note = (
         f"Mean over data, budgets of 20 % to 80 % and the methods {methods} ± spread over seeds. Epistemic is e of "
-        f"Eq. 13.{_other_data(rows, 'lambda[')}"
+        f"Eq. 13.{_other_data(rows, 'risk_weights')}"
     )
     return _table(
         "Weight of epistemic uncertainty",
@@ -128,8 +119,9 @@ def _lambda(rows: pd.DataFrame) -> Table | None:
 
 
 def _bias(rows: pd.DataFrame) -> Table | None:
-    columns = {"KL ref": ("bias/kl_ref", 1, 3), "KL full": ("bias/kl_full", 1, 3), "ratio": ("bias/kl_ratio", 1, 2)}
-    note = "Divergence of the prediction from a model trained on the subset alone, and from the model with everything."
+    names = {"KL ref": ("mean_kl_ref", 3), "KL full": ("mean_kl_full", 3), "ratio": ("kl_ratio", 2)}
+    columns = {head: (Quantity("bias", name), 1, digits) for head, (name, digits) in names.items()}
+    note = "Divergence of the prediction from a model trained on the subset alone and from the model with all features."
     return _by_method(rows, "Prediction bias", "Table 3", note, columns, paper_results.BIAS)
 
 
@@ -141,27 +133,27 @@ def _selective(rows: pd.DataFrame) -> Table | None:
         "risk at 80 %": "risk_at_80",
         "risk at 90 %": "risk_at_90",
     }
-    columns = {head: (f"selective[total]/{name}", 100, 2) for head, name in names.items()}
+    columns = {head: (Quantity("selective", name, {"measure": "total"}), 100, 2) for head, name in names.items()}
     note = (
         "In percent; rows are rejected by the entropy of the prediction, which every method has (the paper averages "
-        "over its measures of uncertainty). Lower is better, but for AUROC, which only budgets with wrong predictions "
-        "have."
+        "over its measures of uncertainty). Lower is better, except for AUROC, which is defined only at budgets with "
+        "wrong predictions."
     )
     return _by_method(rows, "Selective prediction", "Appendix E", note, columns, paper_results.SELECTIVE)
 
 
 def _by_measure(rows: pd.DataFrame) -> Table | None:
-    columns = {name.replace("_", " "): (f"selective[{name}]/aurc", 100, 2) for name in MEASURES}
-    note = "AURC in percent when rows are rejected by each measure; lower is better. Rivals have no members."
+    columns = {name.replace("_", " "): (Quantity("selective", "aurc", {"measure": name}), 100, 2) for name in MEASURES}
+    note = "AURC in percent when rows are rejected by each measure; lower is better. Baselines have no members."
     return _by_method(rows, "Selective prediction by measure of uncertainty", "Appendix E", note, columns, {})
 
 
 def _shift(rows: pd.DataFrame) -> Table | None:
-    sigmas = parameters(rows, "shift[sigma=*]/accuracy")
+    sigmas = settings(rows, "shift", "sigma")
     body = []
     names = ("accuracy", "ece", "variance")
-    by_level = {(s, n): _by_level(rows, f"shift[sigma={s:g}]/{n}") for s in sigmas for n in names}
-    for method in _ordered_methods(rows, "shift["):
+    by_level = {(s, n): _by_level(rows, Quantity("shift", n, {"sigma": s})) for s in sigmas for n in names}
+    for method in _methods_of(rows, "shift"):
         for level, percent in enumerate(TARGETED_BUDGETS, 1):
             printed = dict(
                 zip(paper_results.SHIFT_SIGMAS, paper_results.SHIFT.get((method, percent), ()), strict=False)
@@ -173,28 +165,30 @@ def _shift(rows: pd.DataFrame) -> Table | None:
             body.append(line)
     head = ("method, budget", *(f"sigma {sigma:g}" if sigma else "no shift" for sigma in sigmas))
     note = (
-        "Accuracy, ECE and ensemble variance (only with members) when half of the columns are noisy, mean over data "
-        f"and seeds.{_other_data(rows, 'shift[')}"
+        "Accuracy, ECE and ensemble variance (only with members) when half of the numeric columns are noisy, mean over "
+        f"data and seeds.{_other_data(rows, 'shift')}"
     )
-    return _table("Shift of the test rows", "Appendix F", note, head, body)
+    return _table("Distribution shift of the test rows", "Appendix F", note, head, body)
 
 
 def _risk_gap(rows: pd.DataFrame) -> Table | None:
-    names = ("pearson_variance", "spearman_variance", "pearson_epistemic", "spearman_epistemic", "mean_delta")
-    columns = [single(rows, f"risk_gap[error]/{name}").groupby(["method", "data"]) for name in names]
+    names = [(metric, measure) for measure in ("variance", "epistemic") for metric in ("pearson", "spearman")]
+    columns = [single(rows, Quantity("risk_gap", m, {"loss": "error", "measure": u})) for m, u in names]
+    columns.append(single(rows, Quantity("risk_gap", "mean_delta", {"loss": "error"})))
     body = []
-    for method, data in columns[-1].mean().index:
-        key = (method, data)
+    by_method = [column.groupby(["method", "data"]) for column in columns]
+    found = by_method[-1].mean().index
+    for key in [(m, d) for m in METHODS for d in ordered_data(found.unique("data")) if (m, d) in found]:
         printed = [f"{r:.2f}" for r in paper_results.RISK_GAP[key]] if key in paper_results.RISK_GAP else []
-        theirs = [*printed, *[""] * (len(names) - len(printed))]
-        found = [
+        theirs = [*printed, *[""] * (len(columns) - len(printed))]
+        entries = [
             _entry(column.mean().get(key), column.std().get(key), 3, paper)
-            for column, paper in zip(columns, theirs, strict=True)
+            for column, paper in zip(by_method, theirs, strict=True)
         ]
-        body.append((Entry(f"{method_name(method)}, {data_name(data)}"), *found))
+        body.append((Entry(f"{method_name(key[0])}, {data_name(key[1])}"), *entries))
     head = ("method, data", "r, variance", "rho, variance", "r, e", "rho, e", "mean risk gap")
     note = (
-        "Correlation over random subsets S between the gap in test error to a model of S alone and the mean "
+        "Correlation over random subsets S between the gap in test error to a model trained on S alone and the mean "
         "uncertainty; mean over the seeds ± their spread."
     )
     return _table("Epistemic uncertainty and risk gap", "Appendix F", note, head, body)
@@ -202,7 +196,7 @@ def _risk_gap(rows: pd.DataFrame) -> Table | None:
 
 def _reparametrization(rows: pd.DataFrame) -> Table | None:
     body = []
-    for method in _ordered_methods(rows, "reparam/"):
+    for method in _methods_of(rows, "reparametrization"):
         errors = subset_errors(rows[rows["method"] == method])
         for data in [*ordered_data(errors.index.unique("data")), "all"]:
             part = errors if data == "all" else errors.xs(data, level="data")
@@ -215,30 +209,34 @@ def _reparametrization(rows: pd.DataFrame) -> Table | None:
             body.append((name, *(Entry(shown(a, d), paper="" if b is None else shown(b, d)) for a, b, d in found)))
     head = ("method, data", *REPARAM_COLUMNS)
     note = (
-        "Gap in test error to a model of the subset alone; the subsets of all seeds together, though those of one seed "
-        "share their test rows, so that p is too small rather than too large."
+        "Gap in test error to a model trained on the subset alone, over the subsets of all seeds. Those of one seed "
+        "share their test rows, so p is too small rather than too large."
     )
     return _table("Reparametrization and risk gap", "Appendix F", note, head, body)
 
 
 def subset_errors(rows: pd.DataFrame) -> pd.DataFrame:
     """Test errors of the imputed, the adapted and the local model, one row per (data, seed, subset)."""
-    parts = rows["metric"].str.extract(r"^reparam/error_(?P<model>\w+)\[subset=(?P<subset>\d+)\]$").dropna()
-    chosen = rows.loc[parts.index].join(parts)
-    return chosen.pivot(index=["data", "seed", "subset"], columns="model", values="value")
+    found = {
+        name: Quantity("reparametrization", f"error_{name}").of(rows).set_index(["data", "seed", "subset"])["value"]
+        for name in ("imputed", "adapted", "local")
+    }
+    return pd.DataFrame(found)
 
 
 def _unavailable(rows: pd.DataFrame) -> Table | None:
-    shares = parameters(rows, "unavailable[share=*]/accuracy")
-    columns = {f"{100 * share:g} % gone": (f"unavailable[share={share:g}]/accuracy", 100, 2) for share in shares}
-    note = "Accuracy in percent, mean over budgets, when a share of the features of each row cannot be had."
-    return _by_method(rows, "Features that cannot be had", "Section 2.1", note, columns, {})
+    columns = {
+        f"{100 * share:g} % unavailable": (Quantity("unavailable", "accuracy", {"unavailable_share": share}), 100, 2)
+        for share in settings(rows, "unavailable", "unavailable_share")
+    }
+    note = "Accuracy in percent when a share of the features of each row is unavailable."
+    return _by_method(rows, "Unavailable features", "Section 2.1", note, columns, {})
 
 
 def _l1(rows: pd.DataFrame) -> Table | None:
-    weights = parameters(rows, "l1[*]/accuracy")
-    columns = {f"L1 {weight:g}": (f"l1[{weight:g}]/accuracy", 100, 2) for weight in weights}
-    note = "Accuracy in percent, mean over budgets, by the L1 weight of the value network."
+    weights = settings(rows, "l1_weights", "l1")
+    columns = {f"L1 {weight:g}": (Quantity("l1_weights", "accuracy", {"l1": weight}), 100, 2) for weight in weights}
+    note = "Accuracy in percent by the L1 weight of the value network."
     return _by_method(rows, "Regularization of the value network", "Appendix G", note, columns, {})
 
 
@@ -247,11 +245,11 @@ def _by_method(
     title: str,
     label: str,
     note: str,
-    columns: Mapping[str, tuple[str, float, int]],
+    columns: Mapping[str, tuple[Quantity, float, int]],
     printed: Mapping[str, Sequence[float]],
 ) -> Table | None:
-    """A table with a column per (metric, scale, digits); where a method lacks data that others have, it says so."""
-    found = {head: over_data(rows, metric, scale) for head, (metric, scale, _) in columns.items()}
+    """A table with a column per (quantity, scale, digits); a method that lacks data that others have says so."""
+    found = {head: over_data(rows, quantity, scale) for head, (quantity, scale, _) in columns.items()}
     n_data = pd.DataFrame({head: table["n_data"] for head, table in found.items()}).max(axis=1)
     body = []
     for method in [name for name in METHODS if name in n_data.index]:
@@ -263,13 +261,13 @@ def _by_method(
         body.append(line)
     note += " Mean over data, budgets and seeds ± spread over seeds."
     if printed:
-        note += _other_data(rows, next(iter(columns.values()))[0])
+        note += _other_data(rows, next(iter(columns.values()))[0].study)
     return _table(title, label, note, ("method", *columns), body)
 
 
-def _other_data(rows: pd.DataFrame, metric: str) -> str:
-    """What is to be known where a metric (up to its parameters) was not measured on all of the paper's data."""
-    found = rows.loc[rows["metric"].str.startswith(metric), "data"].unique()
+def _other_data(rows: pd.DataFrame, study: str) -> str:
+    """A remark where a study was not run on all of the paper's data."""
+    found = rows.loc[rows["study"] == study, "data"].unique()
     if set(found) == set(paper_results.DATA):
         return ""
     return f" Ours on {', '.join(map(data_name, ordered_data(found)))}; the paper's, in brackets, on all of its data."
@@ -284,9 +282,9 @@ def _table(title: str, label: str, note: str, head: Sequence[str], body: Sequenc
     return Table(title, label, note, tuple(head), tuple(map(tuple, body))) if body else None
 
 
-def _by_level(rows: pd.DataFrame, metric: str) -> pd.Series:
+def _by_level(rows: pd.DataFrame, quantity: Quantity) -> pd.Series:
     """Mean over data and seeds by (method, level)."""
-    by_level = pd.concat([curves(rows, metric, prices) for prices in rows["prices"].unique()])
+    by_level = pd.concat([curves(rows, quantity, prices) for prices in rows["prices"].unique()])
     means = by_level.groupby(["data", "method"]).mean().groupby("method").mean()
     return pd.Series({(method, level): means[level][method] for method in means.index for level in means})
 
@@ -295,6 +293,6 @@ def _triple(values: Sequence[float | None]) -> str:
     return " · ".join(shown(value, digits) for value, digits in zip(values, (2, 2, 3), strict=True))
 
 
-def _ordered_methods(rows: pd.DataFrame, prefix: str) -> list[str]:
-    found = set(rows.loc[rows["metric"].str.startswith(prefix), "method"])
+def _methods_of(rows: pd.DataFrame, study: str) -> list[str]:
+    found = set(rows.loc[rows["study"] == study, "method"])
     return [name for name in METHODS if name in found]

@@ -17,20 +17,20 @@ from askwise.predict.base import class_positions
 from askwise.uncertainty import entropy
 
 
-def by_budget(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
+def accuracy(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     """Measures by budget, of the method and of its predictor under random orders (metrics that begin with random).
 
-    The best fixed subset is not tried under random orders. ``surplus_k`` is the k-th bin of the calibration error
-    before absolute values, to be pooled over seeds.
+    The best fixed subset is not tried under random orders. ``surplus`` by bin is the calibration error before absolute
+    values are taken, so that it can be pooled over seeds.
     """
     budgets = method.default_budgets()
     y = class_positions(method.classes_, task.y_test)
     yield Measurement("test_rows", len(y))
     for budget, end in zip(budgets, method.final_states(task.X_test, budgets), strict=True):
-        yield from (Measurement(name, value, budget) for name, value in measures(y, *end).items())
+        yield from (Measurement(name, value, budget) for name, value in measures(y, end).items())
         yield Measurement("entropy", float(entropy(end[0]).mean()), budget)
         surplus = calibration_surplus(y, end[0])
-        yield from (Measurement(f"surplus_{k}", surplus[k], budget) for k in np.flatnonzero(surplus))
+        yield from (Measurement("surplus", surplus[k], budget, bin=int(k)) for k in np.flatnonzero(surplus))
     if isinstance(method, StaticBest):
         return  # it would train a forest for every random subset
     at_random = method.final_states(task.X_test, budgets, Random(task.seed))

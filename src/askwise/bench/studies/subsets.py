@@ -1,17 +1,17 @@
-r"""One model for every subset against one trained on the subset alone: bias, risk gap, what reparametrizing changes.
+r"""One model for every subset against one trained on the subset alone: bias, risk gap, effect of reparametrization.
 
 For random subsets :math:`S` the predictor of a method, :math:`f_{\theta^*}`, is compared on the test rows with a fresh
 model that was trained on :math:`S` and nothing else, :math:`f_{\theta_S^*}` (Eqs. 2 and 3). Deviations from the paper's
 protocol, numbered:
 
 1. `SUBSETS_PER_SIZE` different subsets per size and seed in place of 100 of one seed; five seeds make more of them.
-2. The local model is the wrapped classifier, cloned and trained on the columns of :math:`S`; that of a rival, which
-   wraps none, is the paper's MLP. A missing cell of :math:`S` is filled in by the local model's own imputer, so that
-   there is one local model per subset.
-3. Divergences and log losses are taken from probabilities mixed with 1 % of the class frequencies, for a tree gives
+2. The local model is the wrapped classifier, cloned and trained on the columns of :math:`S`; that of a baseline,
+   which wraps none, is the paper's MLP. A missing cell of :math:`S` is filled in by the local model's own imputer, so
+   that there is one local model per subset.
+3. Divergences and log losses are taken from probabilities mixed with 1 % of the class frequencies, because a tree gives
    zeros.
 4. The bias has the direction of Appendix E, :math:`D(f(x_S) \| reference)`; the other one is measured as well.
-5. The risk is the test error, as in Appendix F, and the log loss as well; e of Eq. 13 stands beside the variance.
+5. The risk is the test error, as in Appendix F, and the log loss as well; e of Eq. 13 is measured beside the variance.
 6. The local model has every feature it knows, and there a reparametrized model answers as the plain one does: the two
    local models of the reparametrization study are one.
 """
@@ -34,7 +34,14 @@ from sklearn.exceptions import ConvergenceWarning
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
-from askwise.bench.studies.uncertainty import TARGETED_SHARES, assessed, class_frequencies, correlations, defined
+from askwise.bench.studies.uncertainty import (
+    TARGETED_SHARES,
+    assessed,
+    class_frequencies,
+    correlations,
+    defined,
+    with_only,
+)
 from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, ReparametrizedPredictor
 from askwise.predict.base import class_positions
@@ -46,7 +53,7 @@ BIAS_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 BIAS_SUBSETS_PER_SIZE = 5
 
 _LOCAL_ANSWERS: WeakKeyDictionary[FeatureAcquirer, dict[tuple[Task, bytes], np.ndarray]] = WeakKeyDictionary()
-"""What the local models of a fitted method answer on the test rows, by subset, for several studies ask for the same."""
+"""Predictions of the local models of a fitted method on the test rows, by subset: several studies need the same."""
 
 
 @dataclass(frozen=True)
@@ -61,86 +68,82 @@ def bias(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     r"""How far the prediction from a subset is from the reference of the subset and from that of all features.
 
     Table "Average prediction bias metrics" and figure "Bias decomposition" (Appendix E):
-    ``bias/kl_ref`` = :math:`D(f(x_S) \| f_{\theta_S^*}(x_S))`, ``bias/kl_full`` = :math:`D(f(x_S) \| f(x))`, their
-    ratio ``bias/kl_ratio``, and by subset ``bias/kl_ref[subset=2]`` with the subset's size as budget. Names that begin
-    with ``bias/reverse_`` have the arguments exchanged.
+    by ``subset``, ``kl_ref`` = :math:`D(f(x_S) \| f_{\theta_S^*}(x_S))` and ``kl_full`` =
+    :math:`D(f(x_S) \| f(x))`; over all of them ``mean_kl_ref``, ``mean_kl_full`` and their ratio ``kl_ratio``. In names
+    with ``reverse_`` the arguments are exchanged.
     """
-    prior, values = class_frequencies(task, method), method.schema_.encode(task.X_test)
-    full = method.predictor_.predict_full(values)
+    prior, full = class_frequencies(task, method), method.predictor_.predict_full(task.X_test)
     found: dict[str, list[float]] = {}
     for k, subset in enumerate(_subsets(task, method, BIAS_SHARES, BIAS_SUBSETS_PER_SIZE)):
-        proba = method.predictor_.predict_proba(values, _columns(method, subset))
+        proba = method.predict_proba(with_only(method, task.X_test, subset))
         for name, reference in (("ref", local_answers(task, method, subset)), ("full", full)):
             both = {"kl": (proba, reference), "reverse_kl": (reference, proba)}
             for direction, (first, second) in both.items():
                 mean = float(kl_divergence(first, smoothed(second, prior)).mean())
                 found.setdefault(f"{direction}_{name}", []).append(mean)
-                yield Measurement(f"bias/{direction}_{name}[subset={k}]", mean, int(subset.sum()))
+                yield _of_subset(f"{direction}_{name}", mean, k, subset)
     means = {name: float(np.mean(divergences)) for name, divergences in found.items()}
-    yield from (Measurement(f"bias/{name}", mean) for name, mean in means.items())
+    yield from (Measurement(f"mean_{name}", mean) for name, mean in means.items())
     for direction in ("kl", "reverse_kl"):
         if means[f"{direction}_full"] > 0:
-            yield Measurement(f"bias/{direction}_ratio", means[f"{direction}_ref"] / means[f"{direction}_full"])
+            yield Measurement(f"{direction}_ratio", means[f"{direction}_ref"] / means[f"{direction}_full"])
 
 
 def risk_gap(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
-    r"""Whether epistemic uncertainty tells the subsets on which one model for all is worse than one of their own.
+    r"""Whether epistemic uncertainty finds the subsets on which one model for all is worse than one of their own.
 
-    Table and figure "correlations between :math:`\Delta_S` and mean epistemic variance" of Appendix F. By subset, with
-    its size as budget: ``risk_gap[error]/delta[subset=7]`` (Eq. 3), ``risk_gap/variance[subset=7]`` and
-    ``risk_gap/epistemic[subset=7]``; over all of them ``risk_gap[error]/mean_delta`` and
-    ``risk_gap[error]/pearson_variance``, ``spearman_variance`` and their p values, likewise for e and the log loss.
+    Table and figure "correlations between :math:`\Delta_S` and mean epistemic variance" of Appendix F. By ``subset``:
+    ``delta`` (Eq. 3) by ``loss``, ``variance`` and ``epistemic``; over all of them ``mean_delta`` by ``loss``, and
+    ``pearson``, ``spearman`` and their p values by ``loss`` and by ``measure`` of uncertainty.
     """
     if method.epistemic_ is None:
         raise InvalidInput(f"risk_gap needs a method with members; {type(method).__name__} has none.")
-    values = method.schema_.encode(task.X_test)
     gaps: dict[str, list[float]] = {"error": [], "log_loss": []}
     uncertain: dict[str, list[float]] = {"variance": [], "epistemic": []}
     for k, subset in enumerate(_subsets(task, method, TARGETED_SHARES, SUBSETS_PER_SIZE)):
-        size = int(subset.sum())
-        proba, found = assessed(task, method, np.where(_columns(method, subset), values, np.nan))
+        proba, found = assessed(task, method, with_only(method, task.X_test, subset))
         ours, local = _risk(task, method, proba), _risk(task, method, local_answers(task, method, subset))
         for loss, gap in gaps.items():
             gap.append(getattr(ours, loss) - getattr(local, loss))
-            yield Measurement(f"risk_gap[{loss}]/delta[subset={k}]", gap[-1], size)
+            yield _of_subset("delta", gap[-1], k, subset, loss=loss)
         for name, mean in uncertain.items():
             mean.append(float(getattr(found, name).mean()))
-            yield from defined(f"risk_gap/{name}[subset={k}]", mean[-1], size)
+            if not np.isnan(mean[-1]):
+                yield _of_subset(name, mean[-1], k, subset)
     for loss, gap in gaps.items():
-        yield Measurement(f"risk_gap[{loss}]/mean_delta", float(np.mean(gap)))
+        yield Measurement("mean_delta", float(np.mean(gap)), loss=loss)
         for name, mean in uncertain.items():
             for metric, value in correlations(np.array(mean), np.array(gap)).items():
-                yield from defined(f"risk_gap[{loss}]/{metric}_{name}", value)
+                yield from defined(metric, value, loss=loss, measure=name)
 
 
-def reparam(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
-    r"""What reparametrizing changes in the risk gap :math:`\Delta_S`, around the same model.
+def reparametrization(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
+    r"""The effect of reparametrization on the risk gap :math:`\Delta_S`, around the same model.
 
-    Table and figure "Reparametrization effect on the subset risk gap" of Appendix F. By subset, with its size as
-    budget: the test errors ``reparam/error_imputed[subset=7]``, ``error_adapted`` and ``error_local``; over all of them
+    Table and figure "Reparametrization effect on the subset risk gap" of Appendix F. By ``subset``: the test errors
+    ``error_imputed``, ``error_adapted`` and ``error_local``; over all of them
     ``mean_delta``, ``median_delta`` and ``mean_abs_delta`` of the imputed and the adapted model, the share of subsets
     with a smaller :math:`|\Delta_S|` (``wins``) and with a lower, a higher and the same error, and Wilcoxon's p values.
     The model of a size at which the adapter did not lower the held-out loss is the imputed one: a tie.
     """
     if not isinstance(method.predictor_, ReparametrizedPredictor):
         raise InvalidInput(
-            f"reparam needs a method with a reparametrized predictor; got {type(method.predictor_).__name__}."
+            f"reparametrization needs a method with a reparametrized predictor; got {type(method.predictor_).__name__}."
         )
-    values = method.schema_.encode(task.X_test)
     imputed = ImputedPredictor(method.predictor_.estimator_, "mean").fit(task.X_train, task.y_train)
     errors: dict[str, list[float]] = {"imputed": [], "adapted": [], "local": []}
     for k, subset in enumerate(_subsets(task, method, TARGETED_SHARES, SUBSETS_PER_SIZE)):
-        columns = _columns(method, subset)
+        known = with_only(method, task.X_test, subset)
         answers = {
-            "imputed": imputed.predict_proba(values, columns),
-            "adapted": method.predictor_.predict_proba(values, columns),
+            "imputed": imputed.predict_proba(known),
+            "adapted": method.predict_proba(known),
             "local": local_answers(task, method, subset),
         }
         for name, proba in answers.items():
             errors[name].append(_risk(task, method, proba).error)
-            yield Measurement(f"reparam/error_{name}[subset={k}]", errors[name][-1], int(subset.sum()))
+            yield _of_subset(f"error_{name}", errors[name][-1], k, subset)
     compared = compare_gaps(*(np.array(each) for each in errors.values()))
-    yield from (Measurement(f"reparam/{metric}", value) for metric, value in compared.items())
+    yield from (Measurement(metric, value) for metric, value in compared.items())
 
 
 def compare_gaps(imputed: np.ndarray, adapted: np.ndarray, local: np.ndarray) -> dict[str, float]:
@@ -162,11 +165,11 @@ def compare_gaps(imputed: np.ndarray, adapted: np.ndarray, local: np.ndarray) ->
 
 
 def local_answers(task: Task, method: FeatureAcquirer, subset: np.ndarray) -> np.ndarray:
-    """(n, C) what a model that was trained on the features `subset` (M,) alone predicts for the test rows."""
+    """(n, C) predictions for the test rows by a model that was trained on the features `subset` (M,) alone."""
     known = _LOCAL_ANSWERS.setdefault(method, {})
     key = (task, subset.tobytes())
     if key not in known:
-        columns = np.flatnonzero(_columns(method, subset))
+        columns = np.flatnonzero(method.schema_.expand(subset[None])[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's MLP stops after 200 iterations
             model = clone(_classifier(task, method)).fit(task.X_train.iloc[:, columns], task.y_train)
@@ -197,13 +200,12 @@ def _subsets(task: Task, method: FeatureAcquirer, shares: Sequence[float], per_s
     return np.concatenate([draw_subsets(n_features, size, per_size, task.seed) for size in sizes])
 
 
-def _columns(method: FeatureAcquirer, subset: np.ndarray) -> np.ndarray:
-    """A subset of features (M,) as a mask of columns, (D,)."""
-    return method.schema_.expand(subset[None])[0]
+def _of_subset(metric: str, value: float, k: int, subset: np.ndarray, loss: str | None = None) -> Measurement:
+    return Measurement(metric, value, subset=k, subset_size=int(subset.sum()), loss=loss)
 
 
 def _classifier(task: Task, method: FeatureAcquirer) -> Any:
-    """The wrapped classifier; for a rival, which wraps none, the paper's MLP."""
+    """The wrapped classifier; for a baseline, which wraps none, the paper's MLP."""
     wrapped = getattr(method, "estimator_", None)
     return make_model("mlp", task.seed) if wrapped is None else wrapped
 

@@ -1,24 +1,23 @@
-"""How far the predictions can be trusted: selective prediction, shift of the test rows, aleatoric against epistemic.
+"""How far the predictions can be trusted: selective prediction, distribution shift, aleatoric against epistemic.
 
 Deviations from the paper's protocol, numbered:
 
 1. Budgets are shares of the price of everything, as the paper has them; the table of selective prediction (Appendix E)
    is measured from 10 % to 50 % in steps of 10 %.
-2. Besides the six measures of Appendix E, e(x_S) of Eq. 13 is judged. Random rejection is given by its expectation:
+2. Besides the six measures of Appendix E, e(x_S) of Eq. 13 is evaluated. Random rejection is given by its expectation:
    equal uncertainty for all rows.
 3. e(x_S) is the divergence from the prediction mixed with 1 % of the class frequencies. A rule can rule a class out,
    and the mean of an infinite number says nothing.
 4. The noise of the shift has the standard deviation of the column in the training rows times sigma. Half of the numeric
-   columns have it, drawn from the seed; for all sigmas it is the same noise, only stronger.
-5. "Epistemic variance" (Appendix F) and e are both measured; rivals have no members, and so neither of them.
+   columns have it, drawn with the seed; for all sigmas it is the same noise, only scaled.
+5. "Epistemic variance" (Appendix F) and e are both measured; baselines have no members, and so neither of them.
 6. The scatter is of single cases at 30 % and 70 % of the price, at most `MOST_CASES` of them.
 
-A number that is not defined (the AUROC of predictions that are all right) is left out.
+A number that is not defined (the AUROC when every prediction is right) is left out.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,15 +27,11 @@ import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.acquisition import Trajectory
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
-from askwise.epistemic import assess
 from askwise.errors import InvalidInput
 from askwise.metrics import aurc, excess_aurc, expected_calibration_error, failure_auroc, risk_at_coverage
 from askwise.predict.base import class_positions
-from askwise.prices import AFFORDABLE_WITHIN
-from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty, confidence_gap, entropy
 
 SELECTIVE_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -48,7 +43,7 @@ REJECTED = tuple(range(0, 100, 10))
 """Percent of the rows."""
 
 NOISE = 1001
-"""Sets the draws of the noise apart from others of the same seed."""
+"""Keeps the draws of the noise apart from others of the same seed."""
 
 MOST_CASES = 100
 FEWEST_POINTS = 3
@@ -71,38 +66,44 @@ class Outcome:
 
 
 def selective(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
-    """What rejecting the most uncertain rows buys, by measure of uncertainty and budget.
+    """What rejecting the most uncertain rows gains, by measure of uncertainty and budget.
 
-    Table "Selective Prediction Metrics" and figure "accuracy rejection curves" of Appendix E:
-    ``selective[total]/aurc``, ``excess_aurc``, ``auroc``, ``risk_at_80``, ``risk_at_90``, and the accuracy
-    ``kept_accuracy_R`` with R percent of the rows rejected. Without members there are ``total``, ``confidence_gap`` and
-    ``random``.
+    Table "Selective Prediction Metrics" and figure "accuracy rejection curves" of Appendix E: by ``measure`` the
+    ``aurc``, ``excess_aurc``, ``auroc``, ``risk_at_80`` and ``risk_at_90``, and ``kept_accuracy`` by the percentage of
+    rows ``rejected``. Without members the measures are ``total``, ``confidence_gap`` and ``random``.
     """
     for outcome in outcomes(task, method, budgets_at(method, SELECTIVE_SHARES)):
         for name, values in _to_reject_by(outcome).items():
-            for metric, value in rejection(outcome.correct, values).items():
-                yield from defined(f"selective[{name}]/{metric}", value, outcome.budget)
+            for metric, value in selective_metrics(outcome.correct, values).items():
+                yield from defined(metric, value, outcome.budget, measure=name)
+            for percent in REJECTED:
+                kept = 1 - risk_at_coverage(outcome.correct, values, (100 - percent) / 100)
+                yield Measurement("kept_accuracy", kept, outcome.budget, measure=name, rejected=percent)
 
 
 def shift(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     """Accuracy, calibration and uncertainty when half of the numeric columns of the test rows are noisy.
 
-    Table "Performance under distribution shift" of Appendix F: ``shift[sigma=0.8]/accuracy``, ``ece``, ``entropy``,
-    ``variance``, ``epistemic``, and how well uncertainty finds the wrong predictions, ``auroc_total`` and
-    ``auroc_epistemic``.
+    Table "Performance under distribution shift" of Appendix F, by ``sigma``: ``accuracy``, ``ece``, ``entropy``,
+    ``variance``, ``epistemic``, and how well uncertainty finds the wrong predictions, ``auroc`` by ``measure``.
     """
     for sigma in SIGMAS:
         noisy = shifted(task, sigma)
         for outcome in outcomes(task, method, budgets_at(method, TARGETED_SHARES), noisy):
             for metric, value in _under_shift(outcome).items():
-                yield from defined(f"shift[sigma={sigma:g}]/{metric}", value, outcome.budget)
+                yield from defined(metric, value, outcome.budget, sigma=sigma)
+            for name in ("total", "epistemic"):
+                uncertain = getattr(outcome.uncertainty, name)
+                if not np.isnan(uncertain).any():
+                    area = failure_auroc(outcome.correct, uncertain)
+                    yield from defined("auroc", area, outcome.budget, sigma=sigma, measure=name)
 
 
 def scatter(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     """Aleatoric (Eq. 16) against epistemic (Eq. 13) uncertainty of single cases, and their correlations.
 
-    Figure "Relationship between aleatoric and epistemic uncertainty" of Appendix F: ``scatter/aleatoric[case=3]`` and
-    ``scatter/epistemic[case=3]``; the correlations ``scatter/pearson`` and ``scatter/spearman`` are over all cases.
+    Figure "Relationship between aleatoric and epistemic uncertainty" of Appendix F: ``aleatoric`` and ``epistemic`` by
+    ``case``; the correlations ``pearson`` and ``spearman`` are over all cases.
     """
     if method.epistemic_ is None:
         raise InvalidInput(f"scatter needs a method with members; {type(method).__name__} has none.")
@@ -110,9 +111,9 @@ def scatter(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
         both = {name: getattr(outcome.uncertainty, name) for name in ("aleatoric", "epistemic")}
         for name, values in both.items():
             for case, value in enumerate(values[:MOST_CASES]):
-                yield from defined(f"scatter/{name}[case={case}]", value, outcome.budget)
+                yield from defined(name, value, outcome.budget, case=case)
         for metric, value in correlations(*both.values()).items():
-            yield Measurement(f"scatter/{metric}", value, outcome.budget)
+            yield Measurement(metric, value, outcome.budget)
 
 
 def budgets_at(method: FeatureAcquirer, shares: Sequence[float]) -> list[float]:
@@ -124,37 +125,25 @@ def outcomes(
     task: Task, method: FeatureAcquirer, budgets: Sequence[float], X: pd.DataFrame | None = None
 ) -> Iterator[Outcome]:
     """What is predicted of the test rows (or of `X` in their place) under each budget, and how far to trust it."""
+    X = task.X_test if X is None else X
     y = class_positions(method.classes_, task.y_test)
-    known = known_within(method, task.X_test if X is None else X, budgets)
-    for budget, values in zip(budgets, known, strict=True):
-        yield Outcome(budget, y, *assessed(task, method, values))
+    for budget, (_, _, mask) in zip(budgets, method.final_states(X, budgets), strict=True):
+        yield Outcome(budget, y, *assessed(task, method, with_only(method, X, mask)))
 
 
-def known_within(method: FeatureAcquirer, X: Any, budgets: Sequence[float]) -> list[np.ndarray]:
-    """What the method buys of the rows `X` under each budget: (n, D) encoded cells, NaN where not bought."""
-    buyer = copy.copy(method)
-    buyer.epistemic_ = None  # members are not asked what to buy, and to record them at every step takes long
-    truth = method.schema_.encode(X)
-    if method.prices_.uniform and not method.policy_.reads_budget:
-        run = buyer.acquire(X, max(budgets))
-        return [_bought(run, truth, method, budget) for budget in budgets]
-    return [_bought(buyer.acquire(X, budget), truth, method, budget) for budget in budgets]
+def with_only(method: FeatureAcquirer, X: pd.DataFrame, mask: np.ndarray) -> pd.DataFrame:
+    """The rows `X` with the features in `mask`, (n, M) or (M,), and nothing else: NaN elsewhere."""
+    mask = np.broadcast_to(mask, (len(X), len(method.features_)))
+    return X.where(method.schema_.expand(mask))
 
 
-def _bought(run: Trajectory, truth: np.ndarray, method: FeatureAcquirer, budget: float) -> np.ndarray:
-    within = run.costs.cumsum(axis=1) <= budget + AFFORDABLE_WITHIN
-    mask = run.start
-    for features in np.where(within, run.order, -1).T:
-        mask = extended(mask, features)
-    return np.where(method.schema_.expand(mask), truth, np.nan)
-
-
-def assessed(task: Task, method: FeatureAcquirer, values: np.ndarray) -> tuple[np.ndarray, Uncertainty]:
-    """The predictions from encoded cells (n, D), NaN where not known, and their uncertainties, with a finite e."""
-    observed = ~np.isnan(values)
+def assessed(task: Task, method: FeatureAcquirer, X: pd.DataFrame) -> tuple[np.ndarray, Uncertainty]:
+    """The predictions from rows with NaN for what is not known, and their uncertainties, with a finite e."""
     if method.epistemic_ is None:
-        return assess(method.predictor_, None, values, observed)
-    proba, found = method.epistemic_.assess(values, observed, smooth_with=class_frequencies(task, method))
+        return method.predict_proba(X), method.uncertainty(X)
+    beliefs = method.beliefs_
+    belief = beliefs.believe(method.schema_.encode(X))
+    proba, found = belief.proba, beliefs.uncertainty(belief, smooth_with=class_frequencies(task, method))
     return proba, replace(found, total=entropy(proba), confidence_gap=confidence_gap(proba))
 
 
@@ -168,7 +157,7 @@ def shifted(task: Task, sigma: float) -> pd.DataFrame:
     """The test rows with noise of `sigma` standard deviations on half of the numeric columns."""
     numeric = task.X_test.select_dtypes("number").columns
     if not len(numeric):
-        raise InvalidInput(f"{task.data} has no numeric column that noise could be added to; leave it out of shift.")
+        raise InvalidInput(f"{task.data} has no numeric column to add noise to; leave it out of the suite shift.")
     rng = np.random.default_rng([task.seed, NOISE])
     picked = numeric[np.sort(rng.permutation(len(numeric))[: (len(numeric) + 1) // 2])]
     noise = rng.standard_normal((len(task.X_test), len(picked)))
@@ -177,18 +166,15 @@ def shifted(task: Task, sigma: float) -> pd.DataFrame:
     return task.X_test.assign(**{name: (clean + sigma * scale * noise)[name] for name in picked})
 
 
-def rejection(correct: np.ndarray, uncertainty: np.ndarray) -> dict[str, float]:
-    """The measures of selective prediction, and the accuracy on what is kept as more rows are rejected."""
-    found = {
+def selective_metrics(correct: np.ndarray, uncertainty: np.ndarray) -> dict[str, float]:
+    """How well rejecting the rows of the highest uncertainty works."""
+    return {
         "aurc": aurc(correct, uncertainty),
         "excess_aurc": excess_aurc(correct, uncertainty),
         "auroc": failure_auroc(correct, uncertainty),
         "risk_at_80": risk_at_coverage(correct, uncertainty, 0.8),
         "risk_at_90": risk_at_coverage(correct, uncertainty, 0.9),
     }
-    for percent in REJECTED:
-        found[f"kept_accuracy_{percent}"] = 1 - risk_at_coverage(correct, uncertainty, (100 - percent) / 100)
-    return found
 
 
 def correlations(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
@@ -204,28 +190,24 @@ def correlations(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
     }
 
 
-def defined(metric: str, value: float, budget: float | None = None) -> Iterator[Measurement]:
+def defined(metric: str, value: float, budget: float | None = None, **parameters: Any) -> Iterator[Measurement]:
     """The measurement, unless the value is NaN."""
     if not np.isnan(value):
-        yield Measurement(metric, float(value), budget)
+        yield Measurement(metric, float(value), budget, **parameters)
 
 
 def _to_reject_by(outcome: Outcome) -> dict[str, np.ndarray]:
-    """Measures of uncertainty that are there, (n,) each."""
+    """The measures of uncertainty that the method has, (n,) each."""
     named = {**outcome.uncertainty.as_dict(), "random": np.zeros(len(outcome.y))}
     return {name: values for name, values in named.items() if not np.isnan(values).any()}
 
 
 def _under_shift(outcome: Outcome) -> dict[str, float]:
     found = outcome.uncertainty
-    measured = {
+    return {
         "accuracy": float(outcome.correct.mean()),
         "ece": expected_calibration_error(outcome.y, outcome.proba),
         "entropy": float(found.total.mean()),
         "variance": float(found.variance.mean()),
         "epistemic": float(found.epistemic.mean()),
-        "auroc_total": failure_auroc(outcome.correct, found.total),
     }
-    if not np.isnan(found.epistemic).any():
-        measured["auroc_epistemic"] = failure_auroc(outcome.correct, found.epistemic)
-    return measured

@@ -1,4 +1,4 @@
-"""How the rules that fire under a mask become one answer."""
+"""How the rules that fire under a mask are combined into one prediction."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from askwise.predict.rules.reduction import Reduced, ReducedRules
 
 
 def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
-    r"""Mean of the firing reduced rules' confidences, weighted by support and by how far each fires.
+    r"""Mean of the firing reduced rules' confidences, weighted by support and firing degree.
 
     .. math:: p(y \mid x_S) \propto \sum_r r_A^S(x_S) \; |X_{r_A^S}| \; \text{Confidence}(r^S \Rightarrow y)
 
-    A rule whose conditions are all observed keeps its own value. Where only such rules are alive nothing is left to
-    estimate, and each counts as far as it fires: the model's own answer.
+    A rule whose conditions are all observed keeps its own value. Where only such rules are alive, nothing needs to be
+    estimated and each counts by its firing degree, which is the model's own prediction.
     """
     support = np.maximum(reduced.counts.sum(axis=-1, keepdims=True), 1.0)
     whole = reduced.whole[..., None]
-    # Side by side, for one product: what is said by class, and how far rules fire that are not settled yet.
+    # In one product: mass by class, and the degrees of rules that are not fully observed yet.
     said = np.concatenate([np.where(whole, rules.values * support, reduced.counts), ~whole], axis=-1)  # (L, C + 1)
     joined = degrees @ said if said.ndim == 2 else np.einsum("rl,rlc->rc", degrees, said)
     mass, settled = joined[:, :-1], joined[:, -1] == 0
@@ -35,7 +35,7 @@ def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: 
 def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
     r"""The single best rule, as the paper has it: :math:`\arg\max_r r_A^S(x_S) \max_y \text{Confidence}(r^S, y)`.
 
-    Where nothing is left to estimate the model's own answer stands, as in `by_support`.
+    Where nothing needs to be estimated it is the model's own prediction, as in `by_support`.
     """
     mass = best_rules(rules, degrees, reduced, own)[1]
     settled = np.all((degrees == 0) | reduced.whole, axis=1)
@@ -46,9 +46,9 @@ def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.
 def best_rules(
     rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best rule of each row (r,), and its confidences (r, C), which are 0 where no rule says anything.
+    """The best rule of each row (r,), and its confidences (r, C), which are 0 where no rule has any.
 
-    Of rules that are equally good the one with the larger support is taken, then the first.
+    Ties go to the rule with the larger support, then to the first.
     """
     counts = np.array(np.broadcast_to(reduced.counts, (*degrees.shape, reduced.counts.shape[-1])))  # (r, L, C)
     if own is not None:
@@ -67,9 +67,9 @@ AGGREGATIONS: dict[str, Callable[..., np.ndarray]] = {"support": by_support, "be
 
 
 def _distributions(mass: np.ndarray, settled: np.ndarray, rules: ReducedRules, own: np.ndarray | None) -> np.ndarray:
-    """Rows of `mass` (r, C) that sum to one; the class prior where no rule says anything.
+    """Rows of `mass` (r, C) normalized to sum to one; the class prior where all of it is zero.
 
-    The default of the rule set stands instead where no rule can say anything any more (`settled`).
+    Where no rule can fire any more (`settled`), the default of the rule set is used instead.
     """
     ones = np.ones(mass.shape[1])  # a product is faster than a sum over a short axis
     silent = mass @ ones <= 1e-9

@@ -1,4 +1,4 @@
-"""Rules as data: one condition per column, what a rule answers, and how a set of rules is to be read."""
+"""Rules as data: one condition per column, the value of a rule, and how a set of rules is evaluated."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from askwise.trees.partitions import trapezium_membership
 
 
 class Condition(Protocol):
-    """What a rule asks of one column; equal conditions are shared between rules."""
+    """A condition of a rule on one column; equal conditions are shared between rules."""
 
     def membership(self, cells: np.ndarray) -> np.ndarray:
-        """How far each cell satisfies it, from 0 to 1; 0 where the cell is NaN."""
+        """Degree to which each cell satisfies it, from 0 to 1; 0 where the cell is NaN."""
         ...
 
 
@@ -28,7 +28,7 @@ class Interval:
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """Where the answer may change."""
+        """Values at which the membership may change."""
         return (self.low, self.high)
 
     def covers(self, low: float, high: float) -> bool:
@@ -58,7 +58,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Term:
-    """A word for a range of numbers, such as "high": a trapezium that is 0 up to a, 1 from b to c, 0 from d on."""
+    """A fuzzy term, such as "high": a trapezium that is 0 up to a, 1 from b to c, 0 from d on."""
 
     trapezium: tuple[float, float, float, float]
     word: str
@@ -69,7 +69,7 @@ class Term:
 
 @dataclass(frozen=True)
 class ForeignTerm:
-    """A word whose membership functions belong to another library; several are multiplied, then raised to `power`."""
+    """A term with membership functions of another library; several are multiplied, then raised to `power`."""
 
     functions: tuple[Any, ...]
     word: str
@@ -77,7 +77,7 @@ class ForeignTerm:
 
     @classmethod
     def joined(cls, fuzzy_sets: Sequence[Any], power: float = 1.0) -> ForeignTerm:
-        """Objects with `membership` and `name`; a power such as 2 stands for "very"."""
+        """From objects with `membership` and `name`; a power such as 2 means "very"."""
         words = " and ".join(dict.fromkeys(str(fuzzy_set.name) for fuzzy_set in fuzzy_sets))
         functions = tuple(fuzzy_set.membership for fuzzy_set in fuzzy_sets)
         return cls(functions, words if power == 1 else f"{words} (to the power of {power:g})", power)
@@ -90,14 +90,14 @@ class ForeignTerm:
 
     def _degrees(self, function: Any, cells: np.ndarray) -> np.ndarray:
         degrees = np.asarray(function(cells), dtype=float)
-        return degrees.mean(axis=tuple(range(1, degrees.ndim)))  # the middle, where a degree is an interval
+        return degrees.mean(axis=tuple(range(1, degrees.ndim)))  # the midpoint of interval-valued degrees
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
     """``if every condition holds, then value``: conditions by column, and class probabilities (C,).
 
-    Without a value, the rule's confidences on the training rows are its value.
+    Without a value, the rule's confidences on the training rows are used.
     """
 
     conditions: Mapping[int, Any]
@@ -106,22 +106,22 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class RuleSet:
-    """Rules that answer together.
+    """Rules that are evaluated together.
 
     Attributes
     ----------
     rules
         The rules, over the columns that the model sees.
     fuzzy
-        Whether conditions hold by degrees; all rules that fire then answer together, each as far as it does.
+        Whether conditions hold by degrees; the prediction then averages all firing rules by their degrees.
     t_norm
         ``"product"`` or ``"minimum"``: how the degrees of the conditions of one rule are joined.
     ordered
-        Whether the first rule that fires answers alone, as in a list of "else if".
+        Whether only the first rule that fires counts, as in a list of "else if".
     default
-        (C,) the answer where no rule can fire any more; None = the class prior.
+        (C,) the prediction where no rule can fire any more; None = the class prior.
     exact
-        Whether the rules answer as the model does once none is open; where they do not, the model itself is asked.
+        Whether fully observed rules give the model's own prediction; otherwise the model itself is called then.
     """
 
     rules: Sequence[Rule]
@@ -133,5 +133,5 @@ class RuleSet:
 
     @property
     def n_subrules(self) -> int:
-        """Sub-rules there are at most: 2^k for a rule on k columns."""
+        """Upper bound of the number of sub-rules: 2^k for a rule on k columns."""
         return sum(2 ** len(rule.conditions) for rule in self.rules)

@@ -1,4 +1,4 @@
-"""What the training rows say of a sub-rule: class counts, found again by signature instead of counted again."""
+"""Class counts of the training rows that satisfy a sub-rule, cached by signature."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from askwise.locking import Lock
+
 WORDS_AT_ONCE = 2_000_000
 WORD = 64
 
 
 class SubRuleCache:
-    """Class counts of sub-rules, found by a 64-bit signature; the least recently used go first.
+    """Class counts of sub-rules by a 64-bit signature; the least recently used are dropped first.
 
     The signature of a sub-rule is the exclusive or of random words of its conditions, so that equal sub-rules of
-    different rules are one entry. Two different ones of a million would meet with a chance below 1e-7. The entries are
-    replaced as a whole, so that a thread that looks something up has one state of them before its eyes.
+    different rules share one entry. Among a million sub-rules the chance that any two collide is below 1e-7. Several
+    threads may ask at once: what is missing is counted outside the lock.
     """
 
     def __init__(self, n_classes: int, max_bytes: int) -> None:
@@ -24,6 +26,7 @@ class SubRuleCache:
         # Signatures (E,), sorted; their counts (E, C); when each was used last (E,).
         self._entries = np.empty(0, dtype=np.uint64), np.empty((0, n_classes)), np.empty(0, dtype=np.int64)
         self._clock = 0
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._entries[0])
@@ -34,21 +37,28 @@ class SubRuleCache:
         return sum(part.nbytes for part in self._entries)
 
     def get(self, signatures: np.ndarray, count: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """(E, C) counts of different `signatures` (E,); ``count(positions)`` works out those that are missing."""
-        self._clock += 1
-        kept, of_kept, used = self._entries
-        at = np.searchsorted(kept, signatures)
-        found = np.zeros(len(signatures), dtype=bool)
-        inside = at < len(kept)
-        found[inside] = kept[at[inside]] == signatures[inside]
-        counts = np.empty((len(signatures), of_kept.shape[1]))
-        counts[found] = of_kept[at[found]]
-        used[at[found]] = self._clock
+        """(E, C) counts of different `signatures` (E,); ``count(positions)`` computes the missing ones."""
+        counts, found = self._look_up(signatures)
         missing = np.flatnonzero(~found)
         if len(missing):
             counts[missing] = count(missing)
-            self._keep(signatures[missing], counts[missing])
+            with self._lock:
+                self._keep(signatures[missing], counts[missing])
         return counts
+
+    def _look_up(self, signatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(E, C) counts of the signatures that are kept, and which ones are (E,)."""
+        with self._lock:
+            self._clock += 1
+            kept, of_kept, used = self._entries
+            at = np.searchsorted(kept, signatures)
+            found = np.zeros(len(signatures), dtype=bool)
+            inside = at < len(kept)
+            found[inside] = kept[at[inside]] == signatures[inside]
+            counts = np.empty((len(signatures), of_kept.shape[1]))
+            counts[found] = of_kept[at[found]]
+            used[at[found]] = self._clock
+        return counts, found
 
     def _keep(self, signatures: np.ndarray, counts: np.ndarray) -> None:
         room = self.max_entries - len(signatures)
@@ -56,7 +66,7 @@ class SubRuleCache:
             return
         before, of_before, used = self._entries
         kept = np.arange(len(before)) if len(before) <= room else np.argsort(-used, kind="stable")[:room]
-        # Another thread may have brought in the same ones meanwhile.
+        # Another thread may have added the same ones in the meantime.
         joined, order = np.unique(np.concatenate([before[kept], signatures]), return_index=True)
         all_counts = np.concatenate([of_before[kept], counts])
         all_used = np.concatenate([used[kept], np.full(len(signatures), self._clock)])

@@ -1,7 +1,8 @@
-"""Why: the rules that speak for a prediction in their reduced form, and those that further answers could bring in."""
+"""Why: the rules behind a prediction in their reduced form, and those that further answers could bring in."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,34 +11,83 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class FiringRule:
-    """Conditions that are observed and hold, and what the training rows that satisfy them say.
+class ExplainedRule:
+    """A rule in words, or several that read alike.
 
-    `weight` is its share in the answer, `degree` how far it fires (1 for crisp rules), `support` the number of
-    training rows, `proba` (C,) its confidences.
+    Attributes
+    ----------
+    conditions
+        Observed conditions, which hold.
+    proba
+        (C,) its confidences.
+    support
+        Rows given to `fit` (or the sum of their memberships) that satisfy the rule as it stands.
+    degree
+        How far it fires; 1 for crisp rules.
+    from_model
+        Whether `proba` is the model's own value, from its own training, and not counted on the rows given to `fit`.
+    trees
+        Numbers of the trees that hold it; a single tree or rule set is 0.
     """
 
     conditions: tuple[str, ...]
     proba: np.ndarray
     support: float
     degree: float
-    weight: float
+    from_model: bool
+    trees: frozenset[int]
+
+    @property
+    def evidence(self) -> str:
+        """What the confidence rests on, in words."""
+        rows = (
+            f"{self.support:,.3g} row{'s' * (self.support != 1)} given to fit"
+            if self.support
+            else "no row given to fit"
+        )
+        if not self.from_model:
+            return rows
+        return f"the model's own value; {rows} satisf{'y' if self.support > 1 else 'ies'} the rule"
+
+    def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
+        """What it says, ready for JSON."""
+        best = int(self.proba.argmax())
+        label = classes[best]
+        return {
+            "conditions": list(self.conditions),
+            "then": label.item() if isinstance(label, np.generic) else label,
+            "confidence": float(self.proba[best]),
+            "probabilities": {str(name): float(p) for name, p in zip(classes, self.proba, strict=True)},
+            "support": float(self.support),
+            "evidence": self.evidence,
+            "degree": float(self.degree),
+            "n_trees": len(self.trees),
+        }
 
 
 @dataclass(frozen=True)
-class PossibleRule:
-    """A rule of the model that is not contradicted: what holds, what is still `open`, and what it would say."""
+class FiringRule(ExplainedRule):
+    """A reduced rule that has a part in the answer; `weight` is its share."""
 
-    conditions: tuple[str, ...]
+    weight: float
+
+    def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
+        return {**super().as_dict(classes), "weight": float(self.weight)}
+
+
+@dataclass(frozen=True)
+class PossibleRule(ExplainedRule):
+    """A rule of the model that nothing observed contradicts; `open` are its conditions that are not observed yet."""
+
     open: tuple[str, ...]
-    proba: np.ndarray
-    support: float
-    degree: float
+
+    def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
+        return {**super().as_dict(classes), "open": list(self.open)}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The rules behind one prediction, the weightiest first; `n_firing` and `n_possible` count those not listed too."""
+    """The rules behind one prediction, those of most weight first; `n_firing` and `n_possible` count all of them."""
 
     firing: Sequence[FiringRule]
     possible: Sequence[PossibleRule]
@@ -47,25 +97,46 @@ class Explanation:
     def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
         """Ready for JSON."""
         return {
-            "firing": [
-                {"if": list(rule.conditions), **_says(rule, classes), "weight": float(rule.weight)}
-                for rule in self.firing
-            ],
-            "possible": [
-                {"if": list(rule.conditions), "open": list(rule.open), **_says(rule, classes)} for rule in self.possible
-            ],
+            "firing": [rule.as_dict(classes) for rule in self.firing],
+            "possible": [rule.as_dict(classes) for rule in self.possible],
             "n_firing": self.n_firing,
             "n_possible": self.n_possible,
         }
 
 
-def _says(rule: FiringRule | PossibleRule, classes: np.ndarray) -> dict[str, Any]:
-    best = int(rule.proba.argmax())
-    label = classes[best]
+def summary(firing: Sequence[FiringRule], possible: Sequence[PossibleRule], most: int) -> Explanation:
+    """Rules that read alike as one, and the `most` important of both kinds."""
+    speaking = [_merged_firing(alike) for alike in _alike(firing, lambda rule: rule.conditions)]
+    speaking.sort(key=lambda rule: -rule.weight)
+    waiting = [_merged_possible(alike) for alike in _alike(possible, lambda rule: (rule.conditions, rule.open))]
+    waiting.sort(key=lambda rule: -rule.degree * rule.support * len(rule.trees))
+    return Explanation(speaking[:most], waiting[:most], len(speaking), len(waiting))
+
+
+def _alike(rules: Sequence[Any], words: Any) -> list[list[Any]]:
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for rule in rules:
+        groups[words(rule)].append(rule)
+    return list(groups.values())
+
+
+def _merged_firing(alike: list[FiringRule]) -> FiringRule:
+    """The mean of the rules as the answer weighs them: leaves of several trees may differ."""
+    weights = np.array([rule.weight for rule in alike])
+    return FiringRule(**_merged(alike, weights), weight=float(weights.sum()))
+
+
+def _merged_possible(alike: list[PossibleRule]) -> PossibleRule:
+    return PossibleRule(**_merged(alike, np.ones(len(alike))), open=alike[0].open)
+
+
+def _merged(alike: Sequence[ExplainedRule], weights: np.ndarray) -> dict[str, Any]:
+    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(alike), 1 / len(alike))
     return {
-        "then": label.item() if isinstance(label, np.generic) else label,
-        "confidence": float(rule.proba[best]),
-        "probabilities": {str(name): float(p) for name, p in zip(classes, rule.proba, strict=True)},
-        "support": float(rule.support),
-        "degree": float(rule.degree),
+        "conditions": alike[0].conditions,
+        "proba": shares @ np.array([rule.proba for rule in alike]),
+        "support": max(rule.support for rule in alike),
+        "degree": max(rule.degree for rule in alike),
+        "from_model": any(rule.from_model for rule in alike),
+        "trees": frozenset().union(*(rule.trees for rule in alike)),
     }

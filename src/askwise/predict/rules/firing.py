@@ -1,4 +1,4 @@
-"""How far the observed conditions of each rule hold for each row; unobserved ones are left out."""
+"""Firing degrees: how far the observed conditions of each rule hold for each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD = 64
 
 
 class CrispFiring:
-    """One bit per rule: for each column, a cell's packed word of rules that it leaves alive; joined by `and`.
+    """One bit per rule: each cell is looked up as the packed bits of the rules that it satisfies, joined by `and`.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class CrispFiring:
         self._everyone = _packed(np.ones((1, n_rules), dtype=bool))
 
     def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
-        """Per column, what each row's cell leaves alive, (n, W) words; meaningless where the cell is NaN."""
+        """Per column, the rules that each row's cell satisfies, (n, W) words; undefined where the cell is NaN."""
         return [stretches(inputs[:, u]) for u, stretches in enumerate(self._columns)]
 
     def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:
-        """(n, L) 1 or 0, for the observed columns `present`, (n, U) or (U,) where all rows have the same."""
+        """(n, L) 1 or 0, for the observed columns `present`, (n, U) or (U,) if it is the same for all rows."""
         alive = np.repeat(self._everyone, n, axis=0)
         for u, words in enumerate(looked_up):
             if present.ndim == 1:
@@ -45,7 +45,7 @@ class CrispFiring:
 
 
 class _Stretches:
-    """One column cut at all bounds of its conditions; what holds is the same anywhere between two of them.
+    """One column cut at all bounds of its conditions; between two bounds the same conditions hold.
 
     Stretch 2i lies before the i-th bound, 2i + 1 is the bound itself.
     """
@@ -75,7 +75,7 @@ class FuzzyFiring:
         self._join = np.minimum if t_norm == "minimum" else np.multiply
 
     def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
-        """Per column, the degree of each rule's condition, (n, L); 1 for rules that ask nothing of it."""
+        """Per column, the degree of each rule's condition, (n, L); 1 for rules without a condition on it."""
         return [self._degrees(of_column, inputs[:, u]) for u, of_column in enumerate(self._conditions)]
 
     def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:

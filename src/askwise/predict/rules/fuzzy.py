@@ -1,4 +1,4 @@
-"""Rules of fuzzy trees of our own, and of models of ex-fuzzy, which are known by what they have, not by their class."""
+"""Rules of `FuzzyTreeClassifier` and of models of ex-fuzzy, which are recognized by their attributes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 
 
 def fuzzy_tree_rules(tree: FuzzyTreeClassifier) -> RuleSet:
-    """The leaves of a fuzzy tree: a range of words, which is one trapezium, per column and rule."""
+    """The leaves of a fuzzy tree: a range of terms, which is one trapezium, per column and rule."""
     rules = [Rule({j: _term(tree, j, *span) for j, span in rule.ranges.items()}, rule.value) for rule in tree.rules_]
     return RuleSet(rules, fuzzy=True, t_norm=tree.t_norm)
 
 
 def foreign_rules(model: Any, names: Sequence[str], numbered: bool) -> RuleSet | None:
-    """The rules of a fuzzy model of ex-fuzzy; None where `model` is no such thing.
+    """The rules of a fuzzy model of ex-fuzzy; None if `model` is not one.
 
-    The model itself answers once no rule is open (`exact` is False): its ways to join rules are its own. `names` are
-    those of the columns that it sees; `numbered` where it was trained on an array and knows columns by position.
+    Once no rule is open, the model itself predicts (`exact` is False), since it combines rules in its own way. `names`
+    are those of its input columns; `numbered` if it was trained on an array and knows columns by position.
     """
     if hasattr(model, "node_activation_matrix") and hasattr(model, "fuzzy_partitions_"):
         return RuleSet(list(_node_rules(model, model._root, ())), fuzzy=True, exact=False)
@@ -37,14 +37,14 @@ def foreign_rules(model: Any, names: Sequence[str], numbered: bool) -> RuleSet |
 
 
 def _term(tree: FuzzyTreeClassifier, j: int, first: int, last: int) -> Term | Interval:
-    """A word for a range of numbers; the plain interval where its edges are crisp (few different values)."""
+    """A fuzzy term; a plain interval if its edges are crisp (few distinct values)."""
     partition = tree.partitions_[j]
     a, b, c, d = partition.trapezium(first, last).tolist()
     return Interval(a, d) if a == b and c == d else Term((a, b, c, d), partition.words(first, last))
 
 
 def _node_rules(model: Any, node: Any, path: tuple[tuple[int, int], ...]) -> Iterator[Rule]:
-    """Every node but the root of a FERL tree, as its soft inference has it."""
+    """Every node but the root of a FERL tree, as in its soft inference."""
     if path:
         spans: dict[int, list[Any]] = {}
         for column, number in path:
@@ -56,11 +56,11 @@ def _node_rules(model: Any, node: Any, path: tuple[tuple[int, int], ...]) -> Ite
 
 
 def _base_rules(base: Any, names: Sequence[str], numbered: bool) -> Iterator[Rule]:
-    """The rules of one class; what they are worth is counted on the training rows."""
+    """The rules of one class; their confidences are counted on the training rows."""
     columns = [_column_of(str(variable.name), names, numbered) for variable in base.antecedents]
     for rule in base.rules:
         chosen = [(k, int(number)) for k, number in enumerate(rule.antecedents) if number >= 0]
-        if chosen:  # one that asks nothing never fires there
+        if chosen:  # a rule without conditions never fires in ex-fuzzy
             powers = _powers(rule)
             yield Rule(
                 {columns[k]: ForeignTerm.joined([base.antecedents[k][number]], powers[k]) for k, number in chosen}
@@ -80,6 +80,6 @@ def _column_of(variable: str, names: Sequence[str], numbered: bool) -> int:
     if numbered and variable.isdigit():
         return int(variable)
     raise InvalidInput(
-        f"The fuzzy rules speak of {variable!r}; the columns of X are {listed(names)}. Train the fuzzy model with the "
+        f"The fuzzy rules refer to {variable!r}; the columns of X are {listed(names)}. Train the fuzzy model with the "
         "names of the columns."
     )

@@ -1,8 +1,7 @@
-"""RulePredictor: trees, forests, rule lists and fuzzy models answer on a subset by structure (Appendix C)."""
+"""RulePredictor: trees, forests, rule lists and fuzzy models predict from subsets by their structure (Appendix C)."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -17,8 +16,8 @@ from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
 from askwise.predict.rules.aggregation import AGGREGATIONS, best_rules
 from askwise.predict.rules.conditions import RuleSet
-from askwise.predict.rules.crisp import list_rules, tree_rules
-from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule
+from askwise.predict.rules.crisp import list_rules, named_categories, tree_rules
+from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule, summary
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
 from askwise.rows import EncodedRows
@@ -28,14 +27,14 @@ from askwise.trees.rule_list import RuleListClassifier
 
 
 class RulePredictor(SubsetPredictor):
-    r"""Rules with the conditions on unobserved columns removed and their confidences estimated again.
+    r"""Rules without their conditions on unobserved columns, with confidences estimated again.
 
     .. math:: \text{Confidence}(r^S \Rightarrow c) =
         \frac{\sum_i \mu_{r^S}(x^{(i)}_S) \, I(y^{(i)} = c)}{\sum_i \mu_{r^S}(x^{(i)}_S)}
 
-    over the training rows, where :math:`\mu` is 0 or 1 for crisp rules; a row with a missing cell counts only for
-    conditions on cells that it has. A rule without conditions left is pruned; where none is left, the class prior
-    answers. Equals the wrapped model on complete rows. Nothing is trained.
+    over the training rows, where :math:`\mu` is 0 or 1 for crisp rules; a missing cell satisfies
+    no condition. A rule without remaining conditions is pruned; if all are pruned, the prediction is the class prior.
+    Equals the wrapped model on complete rows. Nothing is trained.
 
     Parameters
     ----------
@@ -43,18 +42,18 @@ class RulePredictor(SubsetPredictor):
         DecisionTreeClassifier, ExtraTreeClassifier, RandomForestClassifier, ExtraTreesClassifier, the classifiers of
         `askwise.trees`, a fuzzy model of ex-fuzzy, or a Pipeline that ends in one of them.
     aggregation
-        ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the one of the highest confidence.
+        ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the rule of highest confidence.
     threshold
-        Rules that fire to no more than this degree are not asked about further features (`candidates`); 0 is exact.
+        Rules of at most this firing degree are ignored by `candidates`; 0 is exact.
     precompute
-        Estimate the confidences of all sub-rules in `fit`; otherwise each when it is first needed.
+        Estimate the confidences of all sub-rules in `fit` instead of when they are first needed.
     cache_bytes
-        Memory for confidences; the least recently used are forgotten and estimated again.
+        Memory for cached confidences; the least recently used are dropped.
 
     Attributes
     ----------
     rule_sets_ : list of `RuleSet`, one per tree
-    cache_info_ : dict with entries, bytes and the most bytes allowed, at the moment
+    cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
     def __init__(
@@ -76,11 +75,13 @@ class RulePredictor(SubsetPredictor):
         self._check_options()
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
+        a_list = steps is None and isinstance(classifier, RuleListClassifier)
         self._inputs = ModelInputs(
             self.model_,
             rows,
-            encoded=steps is None and isinstance(classifier, RuleListClassifier),
+            encoded=a_list,
             rounded=_is_tree(classifier) or _is_forest(classifier),
+            named=named_categories(classifier, self.schema_) if a_list else None,
         )
         inputs, _ = self._inputs(rows)
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
@@ -121,9 +122,13 @@ class RulePredictor(SubsetPredictor):
         wanted = self._open(*self._inputs(rows), self.threshold)
         return self._inputs.columns_behind(wanted) & ~rows.observed
 
+    def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation]:
+        """`explain_encoded` of a table."""
+        return self.explain_encoded(self._encode(X, mask), most)
+
     def explain_encoded(self, rows: EncodedRows, most: int = 5) -> list[Explanation]:
         """For each row, the rules that fire in reduced form, and those still possible; at most `most` of each."""
-        if not isinstance(most, Integral) or most < 0:
+        if not isinstance(most, int | np.integer) or most < 0:
             raise InvalidInput(f"most must be a whole number of at least 0; got {most!r}.")
         inputs, seen = self._inputs(rows)
         return [self._explain(inputs[[r]], seen[[r]], most) for r in range(len(rows))]
@@ -146,7 +151,7 @@ class RulePredictor(SubsetPredictor):
         return proba
 
     def _open(self, inputs: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:
-        """(n, P) inputs that are not observed and stand in a rule that fires to more than `threshold`."""
+        """(n, P) unobserved inputs in rules whose firing degree exceeds `threshold`."""
         wanted = np.zeros(seen.shape, dtype=bool)
         for reduced in self._reduced:
             alive = reduced.degrees(inputs, seen) > threshold
@@ -154,27 +159,29 @@ class RulePredictor(SubsetPredictor):
         return wanted & ~seen
 
     def _explain(self, inputs: np.ndarray, seen: np.ndarray, most: int) -> Explanation:
-        firing: dict[tuple[str, ...], list[FiringRule]] = defaultdict(list)
+        firing: list[FiringRule] = []
         possible: list[PossibleRule] = []
-        for reduced in self._reduced:
+        for tree, reduced in enumerate(self._reduced):
             degrees = reduced.degrees(inputs, seen)[0]
             now, in_full = reduced.reduce(np.vstack([seen, np.ones_like(seen)]))
             alive = np.flatnonzero(degrees > 0)
-            speaking = alive[now.kept[alive] | now.whole[alive]]
-            weights = self._weights(reduced, degrees, now, speaking)
+            # A reduced rule that no row of `fit` satisfies has no confidence, and so no part in the answer.
+            speaking = alive[(now.kept & (now.counts.sum(axis=1) > 0) | now.whole)[alive]]
+            weights = self._weights(reduced, degrees, now, speaking) / len(self._reduced)
             for number, weight in zip(speaking, weights, strict=True):
-                rule = self._firing_rule(reduced, number, now, seen[0], degrees[number], weight)
-                firing[rule.conditions].append(rule)
+                words, _ = self._in_words(reduced, number, seen[0])
+                said = self._said(reduced, number, now, degrees[number], tree)
+                firing.append(FiringRule(words, **said, weight=float(weight)))
             for number in alive[~now.whole[alive]]:
-                known, hidden = self._in_words(reduced, number, seen[0])
-                support = float(in_full.counts[number].sum())
-                possible.append(PossibleRule(known, hidden, reduced.values[number], support, float(degrees[number])))
-        return _weightiest(firing, possible, len(self._reduced), most)
+                words, hidden = self._in_words(reduced, number, seen[0])
+                said = self._said(reduced, number, in_full, degrees[number], tree)
+                possible.append(PossibleRule(words, **said, open=hidden))
+        return summary(firing, possible, most)
 
     def _weights(self, reduced: ReducedRules, degrees: np.ndarray, now: Reduced, speaking: np.ndarray) -> np.ndarray:
-        """The share of each rule that speaks in the answer of its tree."""
+        """The weight of each rule in the prediction of its tree."""
         support = now.counts[speaking].sum(axis=1)
-        if (now.whole | (degrees == 0)).all():  # nothing is left to estimate
+        if (now.whole | (degrees == 0)).all():  # the model's own prediction
             weights = degrees[speaking]
         elif self.aggregation == "best":
             best, said = best_rules(reduced, degrees[None], now, None)
@@ -184,17 +191,20 @@ class RulePredictor(SubsetPredictor):
         total = weights.sum()
         return weights / total if total > 0 else weights
 
-    def _firing_rule(
-        self, reduced: ReducedRules, number: int, now: Reduced, seen: np.ndarray, degree: float, weight: float
-    ) -> FiringRule:
-        counts = now.counts[number]
-        support = float(counts.sum())
-        proba = reduced.values[number] if now.whole[number] or support <= 0 else counts / support
-        return FiringRule(self._in_words(reduced, number, seen)[0], proba, support, float(degree), float(weight))
+    def _said(self, reduced: ReducedRules, number: int, under: Reduced, degree: float, tree: int) -> dict[str, Any]:
+        """The confidences of a rule `under` a mask, and the rows behind them."""
+        counts, whole = under.counts[number], bool(under.whole[number])
+        return {
+            "proba": reduced.values[number] if whole else counts / counts.sum(),
+            "support": float(counts.sum()),
+            "degree": float(degree),
+            "from_model": whole and reduced.rules.rules[number].value is not None,
+            "trees": frozenset([tree]),
+        }
 
     def _in_words(self, reduced: ReducedRules, number: int, seen: np.ndarray) -> tuple[tuple[str, ...], ...]:
-        """Conditions of a rule that are observed, and those that are not."""
-        conditions = reduced.rules.rules[number].conditions.items()
+        """Conditions of a rule that are observed, and those that are not, in the order of the columns."""
+        conditions = sorted(reduced.rules.rules[number].conditions.items(), key=lambda item: item[0])
         known = tuple(self._inputs.in_words(k, condition) for k, condition in conditions if seen[k])
         return known, tuple(self._inputs.in_words(k, condition) for k, condition in conditions if not seen[k])
 
@@ -214,7 +224,7 @@ class RulePredictor(SubsetPredictor):
             return [foreign]
         raise InvalidInput(
             'adaptation="rules" needs a decision tree, a random forest or extra trees, a rule list or a fuzzy model '
-            f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model goes with "
+            f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model works with "
             'adaptation="conditional".'
         )
 
@@ -223,6 +233,8 @@ class RulePredictor(SubsetPredictor):
             raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
         if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
             raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
+        if not isinstance(self.precompute, bool | np.bool_):
+            raise InvalidInput(f"precompute must be True or False; got {self.precompute!r}.")
         if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
             raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
 
@@ -234,22 +246,3 @@ def _is_tree(classifier: Any) -> bool:
 
 def _is_forest(classifier: Any) -> bool:
     return isinstance(classifier, RandomForestClassifier | ExtraTreesClassifier)
-
-
-def _weightiest(
-    firing: dict[tuple[str, ...], list[FiringRule]], possible: list[PossibleRule], n_trees: int, most: int
-) -> Explanation:
-    """Rules that read alike as one, their weights together, and the `most` important of both kinds."""
-    joined = [_together(words, same, n_trees) for words, same in firing.items()]
-    joined.sort(key=lambda rule: -rule.weight)
-    possible.sort(key=lambda rule: -rule.degree * rule.support)
-    return Explanation(joined[:most], possible[:most], len(joined), len(possible))
-
-
-def _together(words: tuple[str, ...], alike: list[FiringRule], n_trees: int) -> FiringRule:
-    """The mean of rules that read alike, weighted as they are in the answer: leaves of several trees may differ."""
-    weights = np.array([rule.weight for rule in alike])
-    shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(alike), 1 / len(alike))
-    proba = shares @ np.array([rule.proba for rule in alike])
-    support, degree = max(rule.support for rule in alike), max(rule.degree for rule in alike)
-    return FiringRule(words, proba, support, degree, float(weights.sum()) / n_trees)

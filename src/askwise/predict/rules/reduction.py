@@ -1,4 +1,4 @@
-"""Rules under any mask: conditions removed, confidences estimated again and remembered (App. C.2 and C.3)."""
+"""Rules under any mask: conditions removed, confidences estimated again and cached (App. C.2 and C.3)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from askwise.subsets import unique_masks
 
 CELLS_AT_ONCE = 4_000_000
 CELLS_PER_MASK = 8000
-"""From so many cells (rows x rules x classes) per mask on, one product per mask is faster than one sum per row."""
+"""With more cells (rows x rules x classes) per mask than this, one product per mask beats one sum per row."""
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What the rules of a set say under one mask, or under a mask for each row (a first axis more).
+    """The rules of a set under one mask, or under one mask per row (with an additional first axis).
 
     Attributes
     ----------
     counts
         (L, C) training rows (or their memberships) that satisfy the reduced antecedent, by class.
     kept
-        (L,) whether any condition is left; a rule that lost all of them is pruned.
+        (L,) whether any condition is left; otherwise the rule is pruned.
     whole
-        (L,) whether every condition is observed, so that the rule's own value stands.
+        (L,) whether every condition is observed, so that the rule's own value is used.
     """
 
     counts: np.ndarray
@@ -55,11 +55,11 @@ class ReducedRules:
     n_classes
         C.
     max_bytes
-        Memory for the counts that are remembered.
+        Memory for cached counts.
     """
 
     def __init__(self, rules: RuleSet, inputs: np.ndarray, y: np.ndarray, n_classes: int, max_bytes: int) -> None:
-        if not rules.rules:  # a model without rules says one thing, always
+        if not rules.rules:  # a model without rules always predicts the same
             rules = replace(rules, rules=[Rule({}, rules.default)])
         self.rules = rules
         self.n_classes = n_classes
@@ -106,11 +106,11 @@ class ReducedRules:
 
     @property
     def rows_at_once(self) -> int:
-        """Rows, or masks, that are worked on together, for the sake of memory."""
+        """Rows, or masks, per batch, to bound memory."""
         return max(1, CELLS_AT_ONCE // self.values.size)
 
     def degrees(self, inputs: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """(n, L) how far the observed conditions of each rule hold; 0 = the rule is dead, for good."""
+        """(n, L) firing degrees by the observed conditions; 0 = the rule is contradicted."""
         present = seen[:, self.columns]
         looked_up = self._firing.look_up(inputs[:, self.columns])
         return self._reached(self._firing(len(inputs), looked_up, present), present)
@@ -145,7 +145,7 @@ class ReducedRules:
     def answer(self, inputs: np.ndarray, seen: np.ndarray, combine: Combine, own: np.ndarray | None = None) -> Any:
         """(n, C) for rows (n, P) of which `seen` (n, P) is observed, by `combine`.
 
-        `own` (n,) is the class of rows that are training rows and are left out of their own answers.
+        `own` (n,) is the class of training rows that are to be left out of their own predictions.
         """
         out = np.empty((len(inputs), self.n_classes))
         step = self.rows_at_once
@@ -169,7 +169,7 @@ class ReducedRules:
         return out
 
     def answer_grid(self, inputs: np.ndarray, masks: np.ndarray, combine: Combine) -> Iterator[np.ndarray]:
-        """For each of the masks (m, P) in turn, (n, C) for all rows (n, P): rows are looked up once."""
+        """For each of the masks (m, P) in turn, (n, C) for all rows (n, P), with one lookup of the rows."""
         looked_up = self._firing.look_up(inputs[:, self.columns])
         step = self.rows_at_once
         for start in range(0, len(masks), step):
@@ -195,7 +195,7 @@ class ReducedRules:
             self._counts(np.bitwise_xor.reduce(words[1:], axis=1), at, np.full(len(at), number), masks)
 
     def _reached(self, degrees: np.ndarray, present: np.ndarray) -> np.ndarray:
-        """In a list of "else if", what stands after a rule that fires with all its conditions is never reached."""
+        """In a list of "else if", rules after one that fires with all its conditions are never reached."""
         if not self.rules.ordered:
             return degrees
         whole = present.astype(np.float32) @ self.uses.T.astype(np.float32) == self.uses.sum(axis=1)

@@ -1,0 +1,275 @@
+"""One case worked through at the terminal: what to ask and why, what is typed in answer, and when one could stop."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from enum import Enum
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from askwise.acquire import Session, Suggestion
+from askwise.cli.answers import MOST_VALUES_SHOWN, as_answer, feature_of, parse_assignment, parse_value
+from askwise.cli.console import bar, print_indented
+from askwise.cli.steps import print_rules, print_warnings
+from askwise.cli.wording import shown_number, warnings_of
+from askwise.columns import Column
+from askwise.errors import InvalidInput, listed
+from askwise.selector import DynamicFeatureSelector
+
+MOST_CLASSES_SHOWN = 5
+MOST_RULES_SHOWN = 2
+OTHERS_SHOWN = 2
+CONFIDENT = 0.95
+LEAST_GAIN = 0.001
+"""Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
+
+
+class Command(Enum):
+    """What can be typed instead of a value."""
+
+    HELP = "?"
+    SKIP = "-"
+    UNDO = "u"
+    STOP = "q"
+
+
+WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
+WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
+USAGE = "Type a value, or: - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
+HELP = """  Type the value of the feature that is asked for.
+  -             it is unavailable for this case; it is not charged
+  NAME = VALUE  a value that is known already, of any feature; it is not charged
+  = VALUE       a value that is spelled like a command
+  u             undo the last answer
+  q             quit, and show the case step by step"""
+
+
+class Dialog:
+    """Questions and answers of one case; input that cannot be used is explained, and asked for again.
+
+    Values that were `known` without asking are given to a new session, into which the answers are entered again.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        selector: DynamicFeatureSelector,
+        X_train: pd.DataFrame,
+        known: dict[str, Any],
+        budget: float | None,
+    ) -> None:
+        self.console = console
+        self.selector = selector
+        self.schema = selector.schema_
+        self.X_train = X_train
+        self.known = known
+        self.budget = budget
+        self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
+        self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
+        self.session = self._replayed(known, [])
+
+    def run(self) -> None:
+        """Ask until nothing can be bought, or the person quits."""
+        self.console.print(f"\n{USAGE}")
+        self._show()
+        while (suggestion := self.session.suggest()) is not None:
+            self._advise(suggestion)
+            reply = self._ask(suggestion.feature, suggestion)
+            if reply is Command.STOP:
+                self.console.print("\nStopped.")
+                return
+            if reply is None:
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, on extreme values: the outcome is told
+                    self._take(*reply) if isinstance(reply, tuple) else self._undo()
+                self._show()
+            except InvalidInput as error:
+                self._complain(error)
+        self.console.print(f"\n{self._why_finished()}")
+
+    def _take(self, feature: str, answer: Any, volunteered: bool) -> None:
+        """Enter an answer; the case stays as it was if the model fails on it."""
+        others = [step for step in self.steps if step[0] != feature]  # it may have been unavailable before
+        try:
+            if volunteered:
+                self.session = self._replayed({**self.known, feature: answer}, others)
+            else:
+                self._enter(feature, answer)
+        except InvalidInput:
+            raise
+        except Exception as error:  # whatever a foreign model raises
+            reason = " ".join(str(error).split())
+            raise InvalidInput(f"The model cannot use this value ({reason}); type another one.") from None
+        self.past.append((self.known, self.steps))
+        if volunteered:
+            self.known, self.steps = {**self.known, feature: answer}, others
+        else:
+            self.steps = [*self.steps, (feature, answer)]
+
+    def _enter(self, feature: str, answer: Any) -> None:
+        _tell(self.session, feature, answer)
+        try:
+            self.session.suggest()
+        except BaseException:
+            self.session.undo()
+            raise
+
+    def _undo(self) -> None:
+        if not self.past:
+            raise InvalidInput("There is nothing to undo.")
+        known, steps = self.past.pop()
+        if known == self.known:
+            self.session.undo()
+        else:
+            self.session = self._replayed(known, steps)
+        self.known, self.steps = known, steps
+
+    def _replayed(self, known: dict[str, Any], steps: list[tuple[str, Any]]) -> Session:
+        session = self.selector.start(known=known, budget=self.budget)
+        for feature, answer in steps:
+            _tell(session, feature, answer)
+        session.suggest()  # some models fail only here, on a completed row
+        return session
+
+    def _ask(self, feature: str, suggestion: Suggestion | None, given: dict[str, Any] | None = None) -> Any:
+        """(feature, answer, volunteered), a command, or None where nothing is to be done.
+
+        Inside a group undo goes back one column. Without a `suggestion` the feature was volunteered: `given` is typed.
+        """
+        columns = [self.schema.columns[j] for j in self.schema.feature_columns[self.schema.position(feature)]]
+        given = given or {}
+        left = [column for column in columns if column.name not in given]
+        k = 0
+        while k < len(left):
+            reply = self._read(left[k], left[k].name if len(columns) > 1 else "")
+            if isinstance(reply, tuple):
+                column, value = reply
+                if column not in columns:
+                    return self._ask(feature_of(self.schema, column), None, {column.name: value})
+                given[column.name] = value
+                left = left[:k] + [other for other in left[k:] if other is not column]
+                continue
+            if reply is Command.STOP or (reply is Command.UNDO and k == 0):
+                return None if reply is Command.UNDO and suggestion is None else reply
+            k += -1 if reply is Command.UNDO else 1
+            if reply is Command.UNDO:
+                given.pop(left[k].name, None)
+            elif reply is not Command.SKIP:
+                given[left[k - 1].name] = reply
+        return feature, as_answer(self.schema, feature, given) if given else None, suggestion is None
+
+    def _read(self, column: Column, name: str) -> Any:
+        """One cell, (column, cell) of another column, or a command; asked for until it can be used."""
+        looks = _looks(column, self.X_train[column.label])
+        print_indented(self.console, f"{name}: {looks}" if name else looks)
+        while True:
+            try:
+                text = self.console.input("> ").strip()
+            except (EOFError, RuntimeError):  # the end of the input, or none from the start
+                return Command.STOP
+            if not sys.stdin.isatty():
+                self.console.print(text)
+            command = _command(column, text)
+            if command is Command.HELP:
+                self._help()
+            elif command is not None:
+                return command
+            else:
+                try:
+                    return self._value(column, text)
+                except InvalidInput as error:
+                    self._complain(error)
+
+    def _value(self, column: Column, text: str) -> Any:
+        if not text:
+            raise InvalidInput(USAGE)
+        spelled = column.is_category and text in map(str, column.known)
+        other = None if spelled or text.startswith("=") else parse_assignment(self.schema, text)
+        if other is None:
+            if not column.is_category and "=" in text[1:]:
+                names = listed([column.name for column in self.schema.columns], spell=str)
+                raise InvalidInput(f"There is no column {text.split('=')[0].strip()!r}. The columns are: {names}.")
+            return parse_value(column, text.removeprefix("=").strip())
+        feature = feature_of(self.schema, other[0])
+        if feature in self.session.known:
+            raise InvalidInput(f"{feature!r} is known already; type u until it is undone to change it.")
+        value = parse_value(*other)
+        return value if other[0] is column else (other[0], value)
+
+    def _help(self) -> None:
+        self.console.print(HELP)
+        suggestion = self.session.suggest()
+        names = [name for name, _, _ in suggestion.ranking] if suggestion else []
+        print_indented(self.console, f"Not known yet: {listed(names, spell=str)}")
+
+    def _advise(self, suggestion: Suggestion) -> None:
+        """The feature to ask for, why, and whether one could stop instead."""
+        report = self.session.report()
+        label, share = max(report["probabilities"].items(), key=lambda item: item[1])
+        if suggestion.gain * (suggestion.cost or 1.0) < LEAST_GAIN:
+            print_indented(
+                self.console, "You could stop: no further answer is expected to change the decision.", "green"
+            )
+        elif share >= CONFIDENT and not warnings_of(report):
+            wrong = max(1, round(100 * (1 - share)))
+            said = f"You could stop: the model gives {label} {share:.0%}. If that is right, about {wrong} in 100 such"
+            print_indented(self.console, f"{said} predictions are wrong.", "green")
+        others = [f"{name} {gain:.3f}" for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]]
+        next_best = f"; next best: {', '.join(others)}" if others else "; nothing else is left to ask"
+        self.console.print(f"\n{suggestion.feature} (price {suggestion.cost:g})", style="bold")
+        print_indented(self.console, f"why: expected gain {suggestion.gain:.3f} nats per unit of price{next_best}")
+
+    def _why_finished(self) -> str:
+        report = self.session.report()
+        unknown = set(self.schema.features) - set(report["known"]) - set(report["unavailable"])
+        if not unknown:
+            return "Nothing is left to ask."
+        return "Nothing more can be bought: what is left costs too much, or can no longer change the prediction."
+
+    def _show(self) -> None:
+        report = self.session.report()
+        ranked = sorted(report["probabilities"].items(), key=lambda item: -item[1])
+        width = max(len(label) for label, _ in ranked)
+        for label, share in ranked[:MOST_CLASSES_SHOWN]:
+            self.console.print(f"  {label:<{width}}  {bar(self.console, share, 24)} {share:6.1%}", style="cyan")
+        if len(ranked) > MOST_CLASSES_SHOWN:
+            self.console.print(f"  ... and {len(ranked) - MOST_CLASSES_SHOWN} classes that are less likely")
+        left = report["budget_left"]
+        trust = {"entropy": report["uncertainty"]["total"], "epistemic": report["uncertainty"]["epistemic"]}
+        measured = [f"{name} {shown_number(number)}" for name, number in trust.items() if number is not None]
+        money = [f"spent {report['spent']:g}", "no limit" if left is None else f"left {left:g}"]
+        print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
+        print_warnings(self.console, report, 2)
+        print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
+
+    def _complain(self, error: InvalidInput | str) -> None:
+        print_indented(self.console, str(error), "red")
+
+
+def _tell(session: Session, feature: str, answer: Any) -> None:
+    if answer is None:
+        session.unavailable(feature)
+    else:
+        session.answer(feature, answer)
+
+
+def _command(column: Column, text: str) -> Command | None:
+    """The command that was typed; a word such as "help" may be a category instead."""
+    if column.is_category and len(text) > 1 and text in map(str, column.known):
+        return None
+    return WORDS.get(text.lower())
+
+
+def _looks(column: Column, cells: pd.Series) -> str:
+    """What the values of a column look like in the training rows."""
+    if column.is_category:
+        literal = {str(value) for value in column.known} & {command.value for command in Command}
+        typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
+        return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
+    cells = cells.dropna()
+    return f"a number, {cells.min():g} to {cells.max():g} in training, median {cells.median():g}"

@@ -1,0 +1,92 @@
+"""Values, names and rules as people read them, in the terminal and on the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+LONGEST_LABEL = 30
+MOST_CATEGORIES = 6
+NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
+NONE_POSSIBLE = "No other rule is possible any more."
+
+# Escape sequences and marks that turn the direction of writing: a name in a file must not command the terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    """Text without control characters other than tabs and line ends: ESC becomes ``\\u001b``."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def short(text: Any, longest: int = LONGEST_LABEL) -> str:
+    """A name on one line, cut where it is too long for a picture or a table."""
+    line = escaped(" ".join(str(text).split()))
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def shown_value(value: Any) -> str:
+    """A value as people write it; those of a group's columns one after the other."""
+    if isinstance(value, Mapping):
+        return ", ".join(shown_value(cell) for cell in value.values())
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def shown_number(number: float | str | None) -> str:
+    """An uncertainty: "infinite" is a word already, None is one that is not measured."""
+    return "-" if number is None else number if isinstance(number, str) else f"{number:.3f}"
+
+
+def shown_support(rows: float) -> str:
+    """A number of training rows; under fuzzy rules a row counts in part."""
+    return f"{rows:.1f}" if rows < 10 and not float(rows).is_integer() else f"{rows:,.0f}"
+
+
+def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> str:
+    """What happened in a step of a trace; `known` is what was known from the start."""
+    if step["feature"] is not None:
+        return str(step["feature"])
+    if not known:
+        return "nothing yet"
+    return "known: " + ", ".join(f"{name} {shown_value(value)}" for name, value in known.items())
+
+
+def warnings_of(step: Mapping[str, Any]) -> list[str]:
+    """Why the prediction of a step rests on nothing seen in training: cells, or the case as a whole."""
+    said = [
+        f"{cell['column']} {shown_value(cell['value'])} is outside everything seen in training ({_seen(cell['seen'])})."
+        for cell in step.get("outside") or []
+    ]
+    novelty = step.get("novelty") or 0.0
+    if novelty == "infinite" or novelty > 0:
+        how_far = novelty if isinstance(novelty, str) else f"{novelty:.2g}"
+        said.append(f"The case as a whole is unlike the training rows (novelty {how_far}; 0 is within what was seen).")
+    return said
+
+
+def merged_rules(rules: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rules with their `conditions`, those that read the same as one: its `weight` is their sum, `count` their number.
+
+    The trees of a forest often have rules in common once conditions on unknown features are removed.
+    """
+    merged: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for rule in rules:
+        conditions = rule["conditions"]
+        confidence, rows = f"{rule['confidence']:.2f}", shown_support(rule["support"])
+        key = (*conditions, None, *rule.get("open", ()), None, rule["then"], confidence, rows, f"{rule['degree']:.2f}")
+        if key in merged:
+            merged[key]["weight"] += rule.get("weight", 0.0)
+            merged[key]["count"] += 1
+        else:
+            merged[key] = {"weight": 0.0, **rule, "conditions": list(conditions), "count": 1}
+    return sorted(merged.values(), key=lambda rule: -rule["weight"])
+
+
+def _seen(seen: Sequence[Any]) -> str:
+    if len(seen) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in seen):
+        return f"{shown_value(seen[0])} to {shown_value(seen[1])}"
+    more = f", ... ({len(seen)} in all)" if len(seen) > MOST_CATEGORIES else ""
+    return ", ".join(shown_value(value) for value in seen[:MOST_CATEGORIES]) + more

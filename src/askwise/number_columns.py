@@ -1,0 +1,132 @@
+"""Which columns of a table in text hold numbers, with which decimal mark, and those numbers.
+
+A column is numbers only if every cell is one. Leading zeros ("01") and very long digits mark codes, which stay text;
+words among numbers and commas that may separate thousands are refused, because either guess could be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from askwise.errors import InvalidInput, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_DIGITS = 15
+"""Whole numbers with more digits are not exact as floats; a column of them is an id and stays text."""
+
+FEW_NUMBERS = 10
+"""Up to so many different numbers among words may be categories ("1", "2", "3 or more")."""
+
+NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
+_PADDED = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """The cells of one column, None where missing, and their lines in the file."""
+
+    name: str
+    cells: list[str | None]
+    lines: list[int]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each cell occurs; missing ones are left out."""
+        return Counter(cell for cell in self.cells if cell is not None)
+
+    def line_of(self, cell: str) -> int:
+        return self.lines[self.cells.index(cell)]
+
+
+def is_number(cell: str, decimal: str, padded: bool = False) -> bool:
+    """Whether a cell is a number; `padded` allows leading zeros."""
+    text = _with_point(cell, decimal)
+    return bool(NUMBER.fullmatch(text) or (padded and _PADDED.fullmatch(text)))
+
+
+def find_decimal(path: Path, columns: Sequence[TextColumn]) -> str:
+    """The decimal mark of columns of numbers; where they differ or can be read in two ways, the caller must say."""
+    commas, unsure = "", ""
+    for column in columns:
+        marked = [cell for cell in column.counts if "," in cell]
+        if marked and _share(column, ",") > 0.5:
+            thousands = all(_THOUSANDS.fullmatch(cell) for cell in marked)
+            commas, unsure = (commas, column.name) if thousands else (column.name, unsure)
+    points = [column.name for column in columns if (commas or unsure) and _has_points(column)]
+    if points:
+        raise InvalidInput(
+            f"{path} has decimal points in {points[0]!r} and commas in the numbers of {commas or unsure!r}. Write all "
+            "numbers alike, or name the decimal mark with --decimal; columns written the other way are then text."
+        )
+    if unsure and not commas:
+        raise InvalidInput(
+            f"{path}: the commas in {unsure!r} may be decimal commas or separate thousands. If they are decimal "
+            "commas, add --decimal ','; if not, remove them from the file."
+        )
+    return "," if commas else "."
+
+
+def is_number_column(path: Path, column: TextColumn, decimal: str, declared: bool | None = None) -> bool:
+    """Whether a column holds numbers: as declared, or if all cells are; numbers with words among them are refused."""
+    odd = [cell for cell in column.counts if not is_number(cell, decimal)]
+    words = [cell for cell in odd if not is_number(cell, decimal, padded=True)]
+    if declared and words:
+        line = column.line_of(words[0])
+        raise InvalidInput(f"--number: column {column.name!r} of {path} holds {words[0]!r} (line {line}).")
+    if declared is not None or not column.counts:
+        return bool(declared)
+    if not words:
+        return not odd and not any(_is_long(cell) for cell in column.counts)
+    n_numbers = len(column.counts) - len(words)
+    if _share(column, decimal) >= 0.5 or n_numbers > max(FEW_NUMBERS, len(words)):
+        raise InvalidInput(_words_among_numbers(path, column, words))
+    return False
+
+
+def to_numbers(column: TextColumn, decimal: str) -> pd.Series:
+    """A column of numbers: integers if all are whole and none is missing, otherwise floats."""
+    import pandas as pd
+
+    whole = None not in column.cells and all(_WHOLE.fullmatch(cell) and not _is_long(cell) for cell in column.counts)
+    convert = int if whole else float
+    values = {cell: convert(_with_point(cell, decimal)) for cell in column.counts}
+    return pd.Series([float("nan") if cell is None else values[cell] for cell in column.cells])
+
+
+def _with_point(cell: str, decimal: str) -> str:
+    if decimal == ".":
+        return cell
+    return "not a number" if "." in cell or cell.count(",") > 1 else cell.replace(",", ".")
+
+
+def _share(column: TextColumn, decimal: str) -> float:
+    """The share of the cells that are numbers."""
+    numbers = sum(count for cell, count in column.counts.items() if is_number(cell, decimal))
+    return numbers / max(1, column.counts.total())
+
+
+def _has_points(column: TextColumn) -> bool:
+    return any("." in cell for cell in column.counts) and all(is_number(cell, ".") for cell in column.counts)
+
+
+def _is_long(cell: str) -> bool:
+    return len(cell) > MOST_DIGITS and _WHOLE.fullmatch(cell) is not None
+
+
+def _words_among_numbers(path: Path, column: TextColumn, words: Sequence[str]) -> str:
+    declared = " ".join(f"--missing {word!r}" for word in words[:3])
+    return (
+        f"Column {column.name!r} of {path} holds numbers and also {listed(words, most=3)} (first in line "
+        f"{column.line_of(words[0])}). If that means missing, add {declared}; if the column is text, add "
+        f"--text {column.name!r}."
+    )

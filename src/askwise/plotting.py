@@ -1,0 +1,68 @@
+"""What every page shares: colors, the style of figures, figures as inline SVG, and page templates.
+
+Figures follow the color scheme of the page that holds them: neutral colors become CSS variables of ``common.css``,
+with the light color as the fallback for a figure that stands alone.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jinja2
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+COLORS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
+"""As many as can be told apart."""
+
+PAPER, INK, SOFT, GRID = "#ffffff", "#3c434c", "#9aa1ab", "#e6e9ee"
+_VARIABLES = {PAPER: "--card", INK: "--ink", SOFT: "--soft", GRID: "--line"}
+_NEUTRAL = re.compile("|".join(_VARIABLES))
+_TAG = re.compile(r"<[^<>]+>")
+_ID = re.compile(r'(\bid="|href="#|url\(#)')
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 10,
+    "text.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.titlesize": 10,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
+    """A drawing as an SVG element whose ids begin with `name`, so that several can stand in one page."""
+    buffer = io.StringIO()
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        # A name in a script that matplotlib's font lacks: the reader's browser has the glyphs.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        draw(content).savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    text = buffer.getvalue()
+    return Markup(_TAG.sub(lambda tag: _themed(_ID.sub(rf"\g<1>{name}-", tag[0])), text[text.index("<svg") :]))
+
+
+def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
+    """A page of the package, which escapes what it is given and refuses a name that it is not given."""
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("askwise"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters.update(filters)
+    return pages.get_template(name)
+
+
+def _themed(tag: str) -> str:
+    return _NEUTRAL.sub(lambda color: f"var({_VARIABLES[color[0]]}, {color[0]})", tag)

@@ -1,0 +1,277 @@
+"""One reader for tables in files: CSV (any usual separator, decimal mark and encoding), Parquet and Feather.
+
+Text stays text: "01" is not 1, and "NA" is a word unless it is declared as missing. Whatever has to be found out is
+kept in `Table.inferred`, with the option that overrides it. pandas is imported where it is used, so that a wrong path
+is noticed at once.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from askwise.errors import AskwiseError, InvalidInput, listed
+from askwise.number_columns import NUMBER, TextColumn, find_decimal, is_number_column, to_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+ENCODINGS = [
+    *(f"cp125{page}" for page in (2, 0, 1, 3, 4, 5, 6, 7)),
+    *("utf_16_le", "utf_16_be", "utf_32_le", "utf_32_be"),
+    *("mac_roman", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+]
+"""What tables are written in, besides UTF-8. A short text fits many exotic encodings too, which are not guessed."""
+
+SIGNATURES = {
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\x1f\x8b": "a gzip archive",
+    b"%PDF": "a PDF document",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"SQLite format 3": "an SQLite database",
+    b"\x89PNG": "a picture",
+}
+ARROW_FORMATS = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
+BYTE_ORDER_MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+SNIFFED_ROWS = 200
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What is known about a file; None, or a column that is not named, is found out.
+
+    `missing` lists cells that mean "missing" besides empty ones; `text` and `number` list columns.
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: Sequence[str] = ()
+    text: Sequence[str] = ()
+    number: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, and in words what was found out about its file."""
+
+    frame: pd.DataFrame
+    inferred: list[str]
+
+
+def check_path(path: Path) -> Path:
+    """`path`, if it is a file that can be read; costs nothing, so it can be asked before anything is imported."""
+    if not path.exists():
+        raise InvalidInput(f"There is no file {path}. Give the path of a table in CSV, Parquet or Feather.")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, so it cannot be read as a table. Give the path of a file in it.")
+    if not os.access(path, os.R_OK):
+        raise InvalidInput(f"{path} cannot be read: permission denied. Change its permissions, or copy it.")
+    return path
+
+
+def read_table(path: str | os.PathLike[str], options: TableOptions | None = None) -> Table:
+    """Read a table; the kind of file is told by its content.
+
+    Parameters
+    ----------
+    path
+        CSV with a line of column names, Parquet or Feather.
+    options
+        What is known about the file.
+
+    Returns
+    -------
+    Table
+        In a CSV file, columns of numbers are integers or floats and all others text; empty cells are missing.
+    """
+    path, options = check_path(Path(path)), options or TableOptions()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error}.") from None
+    if not content.strip():
+        raise InvalidInput(f"{path} is empty; a line of column names and one line per case are needed.")
+    for signature, kind in ARROW_FORMATS.items():
+        if content.startswith(signature):
+            return _read_arrow(path, kind, options)
+    for signature, what in SIGNATURES.items():
+        if content.startswith(signature):
+            raise InvalidInput(f"{path} is {what}, not a table in text. Export it as CSV.")
+    return _read_csv(path, content, options)
+
+
+def _read_arrow(path: Path, kind: str, options: TableOptions) -> Table:
+    import pandas as pd
+
+    if options != TableOptions():
+        raise InvalidInput(f"{path} is a {kind} file, which says the types of its columns; leave out the CSV options.")
+    try:
+        frame = pd.read_parquet(path) if kind == "Parquet" else pd.read_feather(path)
+    except ImportError:
+        raise AskwiseError(f'Reading {kind} needs pyarrow. Install it with: pip install "askwise[arrow]"') from None
+    except (OSError, ValueError) as error:  # pyarrow's errors are both
+        raise InvalidInput(f"{path} cannot be read as {kind}: {error}. Write the file again.") from None
+    if frame.index.names != [None]:
+        frame = frame.reset_index()
+    frame.columns = pd.Index(_names([str(name) for name in frame.columns], path))
+    return Table(frame.reset_index(drop=True), [f"{path.name}: {kind}, the types of its columns are in the file"])
+
+
+def _read_csv(path: Path, content: bytes, options: TableOptions) -> Table:
+    text, encoding = _decode(path, content, options.encoding)
+    separator = _check_separator(options.separator) or _find_separator(text)
+    (_, header), *rows = _records(path, text, separator)
+    names = _names([name.strip() for name in header], path)
+    _check_columns(path, names, options)
+    missing = {"", *options.missing}
+    lines = [line for line, _ in rows]
+    columns = [
+        TextColumn(name, [None if cells[j] in missing else cells[j] for _, cells in rows], lines)
+        for j, name in enumerate(names)
+    ]
+    decimal = _check_decimal(options.decimal) or find_decimal(path, columns)
+    return _build(path, columns, options, (separator, decimal, encoding))
+
+
+def _decode(path: Path, content: bytes, declared: str | None) -> tuple[str, str]:
+    """The text and its encoding: the declared one, that of a byte order mark, UTF-8, or the likeliest."""
+    marked = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), None)
+    encoding = declared or marked or "utf-8"
+    try:
+        text = content.decode(encoding)
+        if not _looks_binary(text):
+            return text.removeprefix("\ufeff"), encoding
+    except LookupError:
+        raise InvalidInput(f"--encoding: there is no encoding {declared!r}. Try utf-8, latin-1 or cp1252.") from None
+    except UnicodeError as error:
+        if declared:
+            raise InvalidInput(f"{path} cannot be read as {declared}: {error}. Leave out --encoding.") from None
+    if not declared and not marked:
+        for text, encoding in _likely_texts(content):
+            if not _looks_binary(text):
+                return text, encoding
+    raise InvalidInput(f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding.")
+
+
+def _likely_texts(content: bytes) -> Iterator[tuple[str, str]]:
+    """The likeliest text with its encoding, then that of Windows in Western Europe."""
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(content, cp_isolation=ENCODINGS).best()
+    if found is not None:
+        # Of encodings that give the same text, the commonest.
+        yield str(found), "cp1252" if "cp1252" in found.could_be_from_charset else found.encoding
+    with suppress(UnicodeError):
+        yield content.decode("cp1252"), "cp1252"
+
+
+def _looks_binary(text: str) -> bool:
+    start = text[:20_000]
+    odd = sum(not character.isprintable() and character not in "\t\r\n" for character in start)
+    return "\0" in text or odd > len(start) // 10
+
+
+def _check_separator(separator: str | None) -> str | None:
+    names = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+    mark = names.get(separator or "", separator)
+    if mark is not None and (len(mark) != 1 or mark in '"\r\n'):
+        raise InvalidInput(f"--separator must be one character, or {listed(names)}; got {separator!r}.")
+    return mark
+
+
+def _check_decimal(decimal: str | None) -> str | None:
+    if decimal not in (None, ".", ","):
+        raise InvalidInput(f"--decimal must be a point or a comma; got {decimal!r}.")
+    return decimal
+
+
+def _find_separator(text: str) -> str:
+    """The separator by which most of the first rows have as many cells as the header, more than one."""
+
+    def fit(separator: str) -> tuple[float, int]:
+        try:
+            counts = [len(record) for record in islice(_reader(text, separator), SNIFFED_ROWS) if record]
+        except csv.Error:
+            return 0.0, 0
+        return (counts.count(counts[0]) / len(counts), counts[0]) if counts and counts[0] > 1 else (0.0, 0)
+
+    return max(SEPARATORS, key=fit)
+
+
+def _reader(text: str, separator: str) -> Any:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """(line in the file, cells) of every row, the header first; all have the same number of cells."""
+    reader, records = _reader(text, separator), []
+    try:
+        for record in reader:
+            if record:
+                records.append((reader.line_num, record))
+    except csv.Error as error:
+        raise InvalidInput(f"{path}, line {reader.line_num}: {error}. Check the quotation marks there.") from None
+    width = len(records[0][1])
+    for line, record in records:
+        if len(record) != width:
+            raise InvalidInput(
+                f"{path}, line {line} has {len(record)} cells and the header {width} (separated by {separator!r}). "
+                'Mend that line (a cell that holds the separator stands in "quotes"), or name another --separator.'
+            )
+    return records
+
+
+def _names(header: list[str], path: Path) -> list[str]:
+    """Column names; one without a name, such as the index that R or pandas writes, is called by its position."""
+    names = [name or f"column {position}" for position, name in enumerate(header, start=1)]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidInput(f"{path} has {count} columns named {name!r}; column names must differ. Rename them.")
+    if all(NUMBER.fullmatch(name.replace(",", ".")) for name in names):
+        raise InvalidInput(f"The first line of {path} holds only numbers; a line of column names must come first.")
+    return names
+
+
+def _check_columns(path: Path, names: Sequence[str], options: TableOptions) -> None:
+    for option, columns in (("--text", options.text), ("--number", options.number)):
+        for name in columns:
+            if name not in names:
+                raise InvalidInput(f"{option}: {path} has no column {name!r}. It has: {listed(names, spell=str)}.")
+    for name in set(options.text) & set(options.number):
+        raise InvalidInput(f"--text and --number both name {name!r}; a column is one or the other.")
+
+
+def _build(path: Path, columns: Sequence[TextColumn], options: TableOptions, found: tuple[str, str, str]) -> Table:
+    import pandas as pd
+
+    separator, decimal, encoding = found
+    declared = {**dict.fromkeys(options.text, False), **dict.fromkeys(options.number, True)}
+    numeric = {c.name: is_number_column(path, c, decimal, declared.get(c.name)) for c in columns}
+    built = {c.name: to_numbers(c, decimal) if numeric[c.name] else pd.Series(c.cells, dtype="str") for c in columns}
+    kinds = {kind: [name for name, is_number in numeric.items() if is_number == kind] for kind in (True, False)}
+    mark = "a comma" if decimal == "," else "a point"
+    return Table(
+        pd.DataFrame(built),
+        [
+            f"{path.name}: separated by {SEPARATORS.get(separator, repr(separator))}, {mark} as decimal mark, encoding "
+            f"{encoding} (to override: --separator, --decimal, --encoding)",
+            f"numbers: {listed(kinds[True], 40, str) or 'none'} (to override: --text COLUMN)",
+            f"text: {listed(kinds[False], 40, str) or 'none'} (to override: --number COLUMN)",
+            f"missing: empty cells{''.join(f', {text!r}' for text in options.missing)} (to add: --missing TEXT)",
+        ],
+    )

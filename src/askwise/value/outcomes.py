@@ -1,0 +1,101 @@
+"""What a feature can turn out to be: outcomes, fine ones and the coarse ones that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from askwise.schema import Schema
+
+COARSE_BINS = 1.5
+"""Coarse bins per cube root of the completions, the rate at which a histogram's bins should grow."""
+ROWS_PER_FINE_BIN = 4
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outcomes of one feature at a resolution that grows with the number of completions.
+
+    A category is an outcome, and so is each value of a number that has few; the values of other numbers, and of a
+    group's columns, share fine bins. Neighboring fine outcomes form a coarse one: what little is known of a fine
+    outcome is completed from there.
+    """
+
+    of_row: np.ndarray  # (N,) fine outcome of each pool row
+    parent: np.ndarray  # (B,) coarse outcome of each fine one; all 0 where there is but one level
+
+    @classmethod
+    def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> list[Outcomes]:
+        """The outcomes of each feature, from the pool's `scores` (N, D) of `Neighbors.scale`."""
+        is_category = schema.is_category
+        return [
+            _of_column(scores[:, columns[0]], bool(is_category[columns[0]]), n_completions)
+            if len(columns) == 1
+            else _of_group(scores[:, columns], is_category[columns], n_completions, random_state)
+            for columns in schema.feature_columns
+        ]
+
+
+def _n_coarse(n_completions: int) -> int:
+    return max(2, round(COARSE_BINS * n_completions ** (1 / 3)))
+
+
+def _n_fine(n_completions: int) -> int:
+    return max(2, n_completions // ROWS_PER_FINE_BIN)
+
+
+def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> Outcomes:
+    missing = np.isnan(cells)
+    _, fine, counts = np.unique(cells[~missing], return_inverse=True, return_counts=True)
+    if is_category:
+        fine = _rarest_together(fine, counts, n_completions)
+        parent = np.zeros(fine.max(initial=-1) + 1, dtype=int)
+    else:
+        fine = _by_rank(counts, _n_fine(n_completions))[fine]
+        counts = np.bincount(fine)
+        n_coarse = _n_coarse(n_completions)
+        parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
+    of_row = np.full(len(cells), len(parent), dtype=np.int32)
+    of_row[~missing] = fine
+    if missing.any():  # the last outcome: nobody has the cell
+        parent = np.append(parent, parent.max() + 1 if parent.any() else 0)
+    return Outcomes(of_row, parent)
+
+
+def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) -> np.ndarray:
+    """Categories beyond as many as there are completions share an outcome: a row could not tell them apart."""
+    rank = np.empty(len(counts), dtype=int)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return np.minimum(rank[codes], n_completions)
+
+
+def _by_rank(counts: np.ndarray, n_bins: int) -> np.ndarray:
+    """Values in ascending order with `counts` rows each -> bins of about equally many rows, numbered without gaps."""
+    if len(counts) <= n_bins:
+        return np.arange(len(counts))
+    middle = (np.cumsum(counts) - counts / 2) / counts.sum()
+    return np.unique((middle * n_bins).astype(int), return_inverse=True)[1]
+
+
+def _of_group(cells: np.ndarray, is_category: np.ndarray, n_completions: int, random_state: int) -> Outcomes:
+    points = np.hstack([_coordinates(cells[:, j], bool(is_category[j])) for j in range(len(is_category))])
+    distinct, fine = np.unique(points, axis=0, return_inverse=True)
+    if len(distinct) > _n_fine(n_completions):
+        clusters = KMeans(_n_fine(n_completions), n_init=1, random_state=random_state).fit(points)
+        distinct, fine = clusters.cluster_centers_, clusters.labels_
+    parent = np.zeros(len(distinct), dtype=int)
+    if len(distinct) > _n_coarse(n_completions):
+        counts = np.bincount(fine, minlength=len(distinct))
+        coarse = KMeans(_n_coarse(n_completions), n_init=1, random_state=random_state)
+        parent = np.asarray(coarse.fit_predict(distinct, sample_weight=counts), dtype=int)
+    return Outcomes(fine.astype(np.int32), parent)
+
+
+def _coordinates(cells: np.ndarray, is_category: bool) -> np.ndarray:
+    """One column as coordinates of a point: a category by one column each, a missing number by a column of its own."""
+    if is_category:
+        return (cells[:, None] == np.unique(cells)).astype(float)
+    missing = np.isnan(cells)
+    return np.column_stack([np.where(missing, 0.0, cells), missing] if missing.any() else [cells])

@@ -1,0 +1,215 @@
+"""The training-free value against Eq. 8 by enumeration, and its bounds of memory."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+from numpy.testing import assert_allclose
+
+from askwise.epistemic import FeatureDistance
+from askwise.predict import ConditionalPredictor, wrap
+from askwise.value import NeighborValue, neighbors
+from askwise.value.outcomes import Outcomes
+from askwise.value.reductions import expected_reductions
+
+SIZES = ((16, 2, 5, 3), (24, 6, 2, 2), (30, 3, 4, 2), (6, 4, 3, 10))
+
+
+def drawn_joint(seed):
+    """p(x) of four discrete features, p(y | x) with an interaction of two of them: arrays (..., ) and (..., C)."""
+    rng = np.random.default_rng(seed)
+    sizes, n_classes = SIZES[seed % len(SIZES)], 2 + seed % 3
+    p_x = rng.dirichlet(np.full(np.prod(sizes), 2.0)).reshape(sizes)
+    cells = np.indices(sizes).reshape(4, -1)
+    logits = sum(
+        rng.normal(0, scale, (size, n_classes))[cells[j]]
+        for j, (size, scale) in enumerate(zip(sizes, rng.permutation([1.8, 1.0, 0.5, 0.0]), strict=True))
+    )
+    logits += rng.normal(0, 1.2, (sizes[0], sizes[1], n_classes))[cells[0], cells[1]]
+    p_y = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return p_x, p_y.reshape(*sizes, n_classes)
+
+
+def enumerated(p_x, p_y, known):
+    """Eq. 8 for the exact model, which is I(y; x_i | x_S): {unknown feature: nats}."""
+    at = tuple(known.get(j, slice(None)) for j in range(4))
+    joint = p_x[at][..., None] / p_x[at].sum() * p_y[at]
+    before, unknown = joint.reshape(-1, p_y.shape[-1]).sum(axis=0), [j for j in range(4) if j not in known]
+    exact = {}
+    for position, j in enumerate(unknown):
+        both = joint.sum(axis=tuple(a for a in range(len(unknown)) if a != position))
+        exact[j] = (both * np.log(both / both.sum(axis=1, keepdims=True) / before)).sum()
+    return exact
+
+
+def as_table(codes, as_numbers):
+    columns = {
+        f"x{j}": codes[:, j].astype(float) if as_numbers else np.char.mod("v%02d", codes[:, j]) for j in range(4)
+    }
+    return pd.DataFrame(columns)
+
+
+def fitted(seed, n, as_numbers, n_neighbors=100):
+    """The value around the exact model of a joint, and the codes of the rows it was fitted on."""
+    p_x, p_y = drawn_joint(seed)
+    rng = np.random.default_rng([seed, n])
+    codes = np.column_stack(np.unravel_index(rng.choice(p_x.size, n, p=p_x.ravel()), p_x.shape))
+
+    def model(X):
+        cells = [column if as_numbers else column.astype(str).str[1:] for _, column in X.items()]
+        return p_y[tuple(np.nan_to_num(np.asarray(column, dtype=float)).astype(int) for column in cells)]
+
+    n_classes = p_y.shape[-1]
+    predictor = ConditionalPredictor(wrap(model, list(range(n_classes))), n_neighbors=n_neighbors, random_state=0)
+    predictor.fit(as_table(codes, as_numbers), np.arange(n) % n_classes)
+    return NeighborValue(predictor, predictor.schema_), codes
+
+
+def errors(seed, n, as_numbers, known=(), n_neighbors=100):
+    """Absolute errors in nats for the first rows' unknown features."""
+    value, codes = fitted(seed, n, as_numbers, n_neighbors)
+    rows = range(6 if known else 1)
+    mask = np.zeros((len(rows), 4), dtype=bool)
+    mask[:, list(known)] = True
+    seen = np.where(mask, value.predictor.training_values_[: len(rows)], np.nan)
+    found = value.reductions(seen, mask)[0]
+    p_x, p_y = drawn_joint(seed)
+    exact = [enumerated(p_x, p_y, {j: codes[r, j] for j in known}) for r in rows]
+    return np.array([abs(found[r, j] - nats) for r in rows for j, nats in exact[r].items()])
+
+
+def test_the_value_agrees_with_eq_8_on_known_joints():
+    """Within .3 nats / sqrt(K) on average and four times that for every feature, for categories and for numbers."""
+    for as_numbers in (False, True):
+        for known, k in (((), 1000), ((1,), 400), ((1, 2), 200)):
+            found = np.concatenate([errors(seed, 4000, as_numbers, known, k) for seed in range(4)])
+            assert found.mean() < 0.3 / np.sqrt(k), (as_numbers, known)
+            assert found.max() < 1.2 / np.sqrt(k), (as_numbers, known)
+
+
+def test_the_error_falls_with_the_number_of_rows():
+    for as_numbers in (False, True):
+        by_rows = [np.mean([errors(seed, n, as_numbers).mean() for seed in range(8)]) for n in (100, 300, 1000)]
+        assert by_rows[0] > by_rows[1] > by_rows[2]
+        assert by_rows[2] < by_rows[0] / 2
+
+
+def decided_by_the_first(n_values, n_each):
+    """A column of many values that decides the class, and one of two that agrees with it in 95 % of the rows."""
+    many = np.repeat(np.arange(n_values), n_each)
+    y = many % 2
+    copy = np.where(np.arange(len(y)) % 20 == 0, 1 - y, y)
+    return many, copy, y
+
+
+def model_of_the_first(X):
+    first = np.asarray(X)[:, 0]
+    return np.eye(2)[np.array([int(str(cell).lstrip("v").split(".")[0]) % 2 for cell in first])]
+
+
+def test_a_feature_of_many_values_that_settles_the_class_comes_first():
+    for n_values, n_each in ((16, 60), (40, 50)):
+        many, copy, y = decided_by_the_first(n_values, n_each)
+        letters = pd.DataFrame({"many": np.char.mod("v%d", many), "copy": np.char.mod("v%d", copy)})
+        for table in (letters, np.column_stack([many, copy]).astype(float)):
+            predictor = ConditionalPredictor(wrap(model_of_the_first, [0, 1]), random_state=0).fit(table, y)
+            found = NeighborValue(predictor, predictor.schema_).reductions(
+                np.full((1, 2), np.nan), np.zeros((1, 2), dtype=bool)
+            )[0][0]
+            assert found.argmax() == 0
+            assert_allclose(found[0], np.log(2), rtol=0.02)
+
+
+def test_a_group_whose_many_combinations_settle_the_class_is_worth_all_of_it():
+    many, copy, y = decided_by_the_first(20, 60)
+    table = np.column_stack([many, many // 4, copy]).astype(float)
+    predictor = ConditionalPredictor(wrap(model_of_the_first, [0, 1]), random_state=0).fit(table, y)
+    value = NeighborValue(predictor, predictor.schema_.grouped({"pair": [0, 1]}))
+    found = value.reductions(np.full((1, 3), np.nan), np.zeros((1, 2), dtype=bool))[0][0]
+    assert_allclose(found[0], np.log(2), rtol=0.02)
+
+
+def by_hand(outcome, answers):
+    """Reductions of u by one feature from equally weighted completions with these answers."""
+    outcome, n = np.asarray(outcome, dtype=np.int32), len(answers)
+    feature = Outcomes(outcome, np.zeros(outcome.max() + 1, dtype=int))
+    index, weights = np.arange(n)[None], np.full((1, n), 1 / n)
+    return expected_reductions(index, weights, np.asarray(answers)[None], [feature], n_classes=2)[0][0, 0]
+
+
+def test_outcomes_that_differ_by_chance_alone_are_worth_little():
+    """Thirty values that tell nothing, in 100 completions: plug-in information would say .04 nats and more."""
+    rng = np.random.default_rng(0)
+    chance = [by_hand(rng.integers(30, size=100), np.column_stack([p := rng.random(100), 1 - p])) for _ in range(50)]
+    assert np.mean(chance) < 0.01
+    once_each = by_hand(np.arange(100), np.column_stack([p := rng.random(100), 1 - p]))
+    assert once_each < 0.01
+
+
+def test_the_members_part_stays_finite_where_an_outcome_rules_a_class_out():
+    n = 100
+    outcome = np.arange(n, dtype=np.int32) % 2
+    primary, member = np.eye(2)[outcome], np.full((n, 2), 0.5)
+    feature, index, weights = Outcomes(outcome, np.zeros(2, dtype=int)), np.arange(n)[None], np.full((1, n), 1 / n)
+    proba = np.hstack([primary, member])[None]
+    discrepancy, epistemic = expected_reductions(index, weights, proba, [feature], n_classes=2)
+    assert_allclose(discrepancy, np.log(2), rtol=0.01)
+    assert np.isfinite(epistemic).all()
+    assert (epistemic < 0).all()  # member and model agreed before and no longer do
+
+
+def test_a_query_asks_the_model_nothing_new_about_a_case_of_which_nothing_is_known():
+    asked = []
+
+    def model(X):
+        asked.append(len(X))
+        return model_of_the_first(X)
+
+    many, copy, y = decided_by_the_first(4, 50)
+    table = np.column_stack([many, copy]).astype(float)
+    predictor = ConditionalPredictor(wrap(model, [0, 1]), random_state=0).fit(table, y)
+    value = NeighborValue(predictor, predictor.schema_)
+    before = len(asked)
+    value.reductions(np.full((3, 2), np.nan), np.zeros((3, 2), dtype=bool))
+    assert len(asked) == before
+
+
+def by_distance(n_columns, n=200):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, n_columns))
+    slope = np.where(np.arange(n_columns) < 5, 2.0, 0.05)
+
+    def model(Z):
+        positive = 1 / (1 + np.exp(-np.asarray(Z) @ slope))
+        return np.column_stack([1 - positive, positive])
+
+    y = (X @ slope > 0).astype(int)
+    predictor = ConditionalPredictor(wrap(model, [0, 1]), n_neighbors=30, random_state=0).fit(X, y)
+    value = NeighborValue(predictor, predictor.schema_, FeatureDistance(random_state=0).fit(predictor, X, y))
+    mask = np.zeros((40, n_columns), dtype=bool)
+    mask[:, 0] = True
+    return value, np.where(mask, X[:40], np.nan), mask
+
+
+def test_e_without_members_is_tried_for_the_best_features_only_and_never_lifts_the_others(monkeypatch):
+    value, seen, mask = by_distance(60)
+    discrepancy, some = value.reductions(seen, mask)
+    monkeypatch.setattr(neighbors, "MOST_TRIED", 60)
+    every = value.reductions(seen, mask)[1]
+    for r in range(len(seen)):
+        best = np.argsort(np.where(mask[r], np.inf, -discrepancy[r]), kind="stable")[:32]
+        others = np.setdiff1d(np.arange(60), best)
+        assert_allclose(some[r, best], every[r, best], atol=1e-9)
+        assert_allclose(some[r, others], some[r, best].mean(), atol=1e-9)
+        for weight in (-1.0, 0.1, 1.0):
+            assert np.where(mask[r], -np.inf, discrepancy[r] + weight * some[r]).argmax() in best
+
+
+def test_the_memory_of_e_without_members_is_bounded():
+    """40 rows of 800 columns: trying every feature at once would take 1 GB."""
+    value, seen, mask = by_distance(800)
+    tracemalloc.start()
+    value.reductions(seen, mask)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
