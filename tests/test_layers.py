@@ -40,7 +40,7 @@ LAYERS = [
     ["value"],
     ["acquire"],
     ["selector"],
-    ["baselines"],
+    ["baselines", "vision"],
     ["reference_models", "bench", "cli"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}

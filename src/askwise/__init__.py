@@ -23,7 +23,7 @@ _HOMES = {
     "Prices": "askwise.prices",
     "wrap": "askwise.predict.black_box",
 }
-_MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty"}
+_MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty", "vision"}
 
 __all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "wrap"]
 

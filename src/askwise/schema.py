@@ -7,7 +7,7 @@ completed arrays back into exactly the kind of table that the wrapped model was 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,12 @@ class Schema:
     A feature is what can be asked for at one price: a column, or a group of columns. Features stand in the order
     of their first columns. Masks per feature are (n, M), masks per column (n, D).
     """
+
+    tabular = True
+    """Whether rows are those of a table; images are not (`askwise.vision`)."""
+
+    rows_per_call = 65_536
+    """How many rows a model is given at once."""
 
     def __init__(
         self, columns: Sequence[Column], framed: bool, groups: Mapping[str, Sequence[Any]] | None = None
@@ -121,14 +127,27 @@ class Schema:
         return shown if len(shown) > 1 else next(iter(shown.values()))
 
 
-def read_table(X: Any, groups: Mapping[str, Sequence[Any]] | None = None) -> tuple[Schema, EncodedRows]:
-    """The schema of a training table, with `groups` of columns as features, and its rows encoded by it."""
+class Grouping(Protocol):
+    """What `groups` may be in place of a dict: it reads training rows that are not a table, such as images."""
+
+    def read(self, X: Any) -> tuple[Schema, EncodedRows]:
+        """The schema of the rows, and the rows encoded by it."""
+        ...
+
+
+Groups = Mapping[str, Sequence[Any]] | Grouping | None
+
+
+def read_table(X: Any, groups: Groups = None) -> tuple[Schema, EncodedRows]:
+    """The schema of training rows, with `groups` of columns as features, and the rows encoded by it."""
+    if groups is not None and not isinstance(groups, Mapping) and hasattr(groups, "read"):
+        return groups.read(X)
     table = as_table(X)
     if not isinstance(table, pd.DataFrame):
         columns = [Column(f"x{j}", table.dtype) for j in range(table.shape[1])]
     else:
         columns = _columns(table)
-    schema = Schema(columns, isinstance(table, pd.DataFrame), groups)
+    schema = Schema(columns, isinstance(table, pd.DataFrame), groups)  # type: ignore[arg-type]  # it checks
     rows = schema.encode(table)
     for j in np.flatnonzero(~rows.observed.any(axis=0)):
         raise InvalidInput(

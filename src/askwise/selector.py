@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -37,7 +37,7 @@ from askwise.predict.wrapped import FrozenModel, fitted_classifier, warn_if_wors
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.schema import Groups, read_table
 from askwise.value import held_out_states
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
@@ -62,7 +62,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
         cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
     groups
-        ``{feature name: [columns]}``: columns that are bought together. Others are features of their own.
+        ``{feature name: [columns]}``: columns that are bought together. Others are features of their own. Images
+        (N, C, H, W) are bought patch by patch: ``askwise.vision.PatchGrid(4, 4)``; what "auto" stands for then is said
+        in `askwise.vision.defaults`.
     adaptation
         How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
         rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrized from
@@ -113,7 +115,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         estimator: Any,
         *,
         costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
+        groups: Groups = None,
         adaptation: Any = "auto",
         epistemic: Any = "auto",
         policy: Any = "auto",
@@ -149,7 +151,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # names the column that cannot be used, before anything is trained
-        X = self._table(X, reset=True)
+        X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
         prices = as_prices(self.costs).resolve(schema.features)
         self.__dict__.pop("adaptation_report_", None)
@@ -161,7 +163,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         model = FrozenModel(self.estimator_, schema)
         self.classes_ = model.classes
         self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
-        self.beliefs_.novelty = Novelty(self.beliefs_.predictor, self._seeds["predictor"])
+        make_novelty = Novelty if schema.tabular else _defaults(schema).make_novelty
+        self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         self._check_model()
         self.policy_ = self._make_policy()
@@ -206,6 +209,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if isinstance(self.adaptation, SubsetPredictor):
             predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=estimator)
             return predictor
+        if not self.schema_.tabular:
+            made: SubsetPredictor = _defaults(self.schema_).make_predictor(
+                self.adaptation, estimator, seed, self.progress
+            )
+            return made
         if self.adaptation == "mean":
             return ImputedPredictor(estimator, "mean")
         if self.adaptation == "rules":
@@ -226,6 +234,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
             return None
         if isinstance(self.epistemic, EpistemicEstimator):
             return copy.copy(self.epistemic)  # a clone would unfit the members it was given
+        if not self.schema_.tabular:
+            made: EpistemicEstimator | None = _defaults(self.schema_).make_epistemic(self.epistemic, predictor, seed)
+            return made
         kinds: dict[str, Callable[[], EpistemicEstimator]] = {
             "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs, progress=self.progress),
             "dropout": lambda: MCDropout(random_state=seed),
@@ -235,7 +246,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _make_policy(self) -> Policy:
         named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        policy: Policy = clone(self.policy) if isinstance(self.policy, Policy) else named[self.policy]()
+        policy: Policy
+        if isinstance(self.policy, Policy):
+            policy = clone(self.policy)
+        elif self.schema_.tabular:
+            policy = named[self.policy]()
+        else:
+            policy = _defaults(self.schema_).make_policy(self.policy, self.predictor_)
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is else self._fitted_without
         context = PolicyContext(
@@ -263,3 +280,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     def _risk_weight(self) -> float:
         self._check_risk_weight()
         return float(self.risk_weight)
+
+
+def _defaults(schema: Any) -> Any:
+    """What the names of options stand for where rows are not those of a table; the schema knows the module."""
+    return schema.defaults()

@@ -222,8 +222,13 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
             )
 
-    def _table(self, X: Any, reset: bool) -> Any:
-        """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does."""
+    def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
+        """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.
+
+        What is not a table is checked by its `schema` alone.
+        """
+        if schema is not None and not schema.tabular:
+            return X
         table = as_table(X)
         try:
             validate_data(self, table, reset=reset, skip_check_array=True)
@@ -233,7 +238,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _encode(self, X: Any) -> EncodedRows:
         check_is_fitted(self, "policy_")
-        return self.schema_.encode(self._table(X, reset=False))
+        return self.schema_.encode(self._table(X, reset=False, schema=self.schema_))
 
     def _blocks(self, n: int) -> list[slice]:
         """Rows to work on together, so that their beliefs fit into memory."""

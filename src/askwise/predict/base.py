@@ -16,7 +16,7 @@ from askwise.predict.belief import Belief
 from askwise.predict.rules.explanation import Explanation
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.rows import EncodedRows
-from askwise.schema import as_table, read_table
+from askwise.schema import Groups, as_table, read_table
 
 ROWS_AT_ONCE = 4096
 
@@ -50,11 +50,14 @@ class SubsetPredictor(BaseEstimator):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing)."""
-        X = as_table(X)
+    def fit(self, X: Any, y: Any, *, groups: Groups = None) -> Self:
+        """Learn what is needed to answer on subsets from complete or incomplete rows (NaN = missing).
+
+        `groups` are those of `DynamicFeatureSelector`: images need an `askwise.vision.PatchGrid`.
+        """
+        X = X if hasattr(groups, "read") else as_table(X)
         y = check_labels(X, y)
-        schema, rows = read_table(X)
+        schema, rows = read_table(X, groups)
         model = FrozenModel(fitted_classifier(self.estimator, X, y), schema)
         return self.fit_encoded(model, rows, class_positions(model.classes, y))
 

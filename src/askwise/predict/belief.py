@@ -58,6 +58,8 @@ class Belief(_ByRow):
         (n, D) the columns that `distances` covers.
     epistemic
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
+    features
+        (n, H) what the last layer of a network sees, where the predictor keeps it for members and policies.
     """
 
     answers: np.ndarray
@@ -65,6 +67,7 @@ class Belief(_ByRow):
     distances: np.ndarray | None = None
     observed: np.ndarray | None = None
     epistemic: np.ndarray | None = None
+    features: np.ndarray | None = None
 
     @property
     def proba(self) -> np.ndarray:

@@ -69,8 +69,14 @@ class ConditionalPredictor(SubsetPredictor):
         pool = rows.take(pooled)
         self.pool_position_ = np.full(len(rows), -1)
         self.pool_position_[pooled] = np.arange(len(pooled))
-        self.neighbors_ = Neighbors(pool, self.schema_.is_category, self.n_neighbors, self.bandwidth)
+        self.neighbors_ = self._search(pool, self.schema_)
         self.pool_ = np.where(self.takes_missing_, pool.values, self.neighbors_.filled(pool))
+
+    def _search(self, pool: EncodedRows, schema: Any) -> Neighbors:
+        if schema.tabular:
+            return Neighbors(pool, schema.is_category, self.n_neighbors, self.bandwidth)
+        found: Neighbors = schema.neighbors(pool, self.n_neighbors, self.bandwidth)
+        return found
 
     def for_training(self) -> Self:
         return self.with_neighbors(min(TRAINING_NEIGHBORS, self.neighbors_.n_neighbors))

@@ -22,7 +22,7 @@ from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
-ROWS_PER_CALL = 65_536
+ROWS_PER_CALL = Schema.rows_per_call
 ROWS_TO_SETTLE = 1000
 
 
@@ -130,12 +130,13 @@ class FrozenModel:
         others of its batch.
         """
         castable = self.schema.castable(rows.values)
-        if len(rows) <= ROWS_PER_CALL and (castable.all() or not castable.any()):
+        most = self.schema.rows_per_call
+        if len(rows) <= most and (castable.all() or not castable.any()):
             return ask(self.table(rows)) if len(rows) else np.empty((0, n_outputs))
         answers = np.empty((len(rows), n_outputs))
         for kind in (np.flatnonzero(castable), np.flatnonzero(~castable)):
-            for start in range(0, len(kind), ROWS_PER_CALL):
-                part = kind[start : start + ROWS_PER_CALL]
+            for start in range(0, len(kind), most):
+                part = kind[start : start + most]
                 answers[part] = ask(self.table(rows.take(part)))
         return answers
 
@@ -158,6 +159,8 @@ class FrozenModel:
         """(D,) columns in which the model takes a missing cell, by trial; its answer on a full row is checked."""
         n_columns = rows.values.shape[1]
         self.settle(rows)
+        if not self.schema.tabular:  # thousands of pixels are not tried one by one
+            return np.zeros(n_columns, dtype=bool)
         tried = np.where(np.eye(n_columns, dtype=bool), np.nan, _some_complete_row(rows))
         if self._answers(tried):
             return np.ones(n_columns, dtype=bool)
@@ -224,7 +227,7 @@ def _some_complete_row(rows: EncodedRows) -> np.ndarray:
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
     """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    complete = ~np.asarray(pd.DataFrame(X).isna()).any(axis=1)
+    complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():
             return seeded_clone(estimator, random_state).fit(X, y, **weights)
@@ -253,6 +256,8 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _wants_frame(estimator: Any, schema: Schema) -> bool:
     """Whether the model gets a DataFrame; raises where it was trained on other columns."""
+    if not schema.tabular:
+        return False
     labels = [column.label for column in schema.columns]
     n_expected = getattr(estimator, "n_features_in_", None)
     if n_expected is not None and n_expected != len(labels):

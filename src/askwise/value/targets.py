@@ -13,7 +13,7 @@ from askwise.schema import Schema
 from askwise.subsets import extended
 from askwise.uncertainty import kl_divergence, smoothed
 
-PAIRS_AT_ONCE = 4096
+PAIRS_AT_ONCE, CELLS_AT_ONCE = 4096, 16_000_000
 N_FOLDS = 3
 
 
@@ -48,7 +48,9 @@ class HeldOutStates:
         self.prior = np.bincount(y, minlength=len(beliefs[0].predictor.classes_)) / len(y)
         self.full = np.empty((len(rows), len(self.prior)))
         for model, at in self._by_fold(np.arange(len(rows))):
-            self.full[at] = model.predictor.full_proba(rows.take(at))
+            for start in range(0, len(at), PAIRS_AT_ONCE):
+                part = at[start : start + PAIRS_AT_ONCE]
+                self.full[part] = model.predictor.full_proba(rows.take(part))
 
     def state(self, rows: np.ndarray, mask: np.ndarray, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Discrepancy u and epistemic uncertainty e of training `rows` (r,) with features `mask` (r, M), (r,) each.
@@ -129,11 +131,14 @@ def value_targets(
     wanted = ~mask & held_out.available[rows]
     if candidates is not None:
         wanted &= candidates
-    u_before, e_before = held_out.state(rows, mask)
+    step = max(1, min(PAIRS_AT_ONCE, CELLS_AT_ONCE // held_out.rows.values.shape[1]))
+    blocks = [slice(start, start + step) for start in range(0, max(len(rows), 1), step)]
+    states = [held_out.state(rows[block], mask[block]) for block in blocks]
+    u_before, e_before = (np.concatenate(part) for part in zip(*states, strict=True))
     discrepancy, epistemic = np.full(mask.shape, np.nan), np.full(mask.shape, np.nan)
     at, feature = np.nonzero(wanted)
-    for start in range(0, len(at), PAIRS_AT_ONCE):
-        r, i = at[start : start + PAIRS_AT_ONCE], feature[start : start + PAIRS_AT_ONCE]
+    for start in range(0, len(at), step):
+        r, i = at[start : start + step], feature[start : start + step]
         u_after, e_after = held_out.state(rows[r], extended(mask[r], i))
         discrepancy[r, i] = u_before[r] - u_after
         epistemic[r, i] = e_before[r] - e_after

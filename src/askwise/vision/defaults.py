@@ -1,0 +1,96 @@
+"""What the names of adaptations, epistemic estimators and policies stand for where rows are images.
+
+Chosen on 500 validation images of MNIST with 2,000 training images and `small_cnn`, 4 x 4 patches; accuracy averaged
+over 2 to 10 patches. The wrapped network is frozen but in the last two lines, which train a copy of it.
+
+=================================================  ==============  ======  ============  ======
+adaptation                                         policy          greedy  middle first  random
+=================================================  ==============  ======  ============  ======
+"mean" (the paper's CNN)                           value network   90.6    85.1          59.3
+"last-layer" (ReCNN)                               value network   90.4    86.1          64.9
+"conditional" (10 completions from similar ones)   similar images  93.1    91.6          76
+"conditional"                                      value network   91.7    91.6          76
+`PatchNetwork(pretrain_epochs=6)` (AdCNN)          value network   92.3    89.5          71.1
+... and `adapter_epochs=4` (AdReCNN)               value network   92.8    89.9          71.5
+=================================================  ==============  ======  ============  ======
+
+So ``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
+(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image about ten calls of the
+network (2 to 3 ms). Completions beat filling with the mean image or with gray by far: with 4 random patches known, 71 %
+of the predictions are right, against 49 and 43 %. Under any other adaptation ``"greedy"`` is the paper's value network.
+Its inputs matter little as long as the last layer's features are among them (90.1 with all, 90.1 without the
+probabilities, 89.2 without the features); states that it visits itself, beside random ones, add half a point.
+
+``epistemic="auto"`` is dropout (30 samples, in the last layer where the network has no dropout of its own) for torch
+modules and distance for other models. ``policy="static"`` takes patches in the middle first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.epistemic import EpistemicEstimator, FeatureDistance
+from askwise.errors import InvalidInput
+from askwise.predict import SubsetPredictor
+from askwise.predict.modules import dropout_layers, linear_layers
+from askwise.vision.dropout import PatchDropout
+from askwise.vision.last_layer import torch_module
+from askwise.vision.novelty import ImageNovelty
+from askwise.vision.predictors import PatchNetwork
+from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
+from askwise.vision.value import PatchValueNetwork
+
+ADAPTER_EPOCHS, REFRESH = 20, 2
+
+
+def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | str) -> SubsetPredictor:
+    """The predictor that `adaptation` names."""
+    if adaptation == "mean":
+        return PatchNetwork(estimator, random_state=seed)
+    if adaptation in ("auto", "conditional"):
+        return SimilarImagePredictor(estimator, random_state=seed)
+    if adaptation == "last-layer":
+        return PatchNetwork(
+            estimator, adapter_epochs=ADAPTER_EPOCHS, refresh=REFRESH, random_state=seed, progress=progress
+        )
+    raise InvalidInput(
+        f'For images, adaptation must be "auto", "mean", "conditional", "last-layer" or a predictor such as '
+        f"askwise.vision.PatchNetwork(pretrain_epochs=5); got {adaptation!r}."
+    )
+
+
+def make_epistemic(epistemic: str | None, predictor: SubsetPredictor, seed: int) -> EpistemicEstimator | None:
+    """The epistemic estimator that `epistemic` names."""
+    if epistemic is None:
+        return None
+    if epistemic == "auto":
+        module = torch_module(predictor.estimator_)
+        drops = module is not None and bool({**dropout_layers(module), **linear_layers(module)})
+        epistemic = "dropout" if drops else "distance"
+    if epistemic == "dropout":
+        return PatchDropout(random_state=seed)
+    if epistemic == "distance":
+        return FeatureDistance(random_state=seed)
+    raise InvalidInput(
+        'For images, epistemic must be "auto", "dropout", "distance", None or an estimator such as '
+        f"AuxiliaryEnsemble(estimators=[...]); got {epistemic!r}."
+    )
+
+
+def make_policy(policy: str, predictor: SubsetPredictor) -> Policy:
+    """The policy that `policy` names."""
+    if policy in ("auto", "greedy"):
+        return Greedy(PatchValueNetwork() if isinstance(predictor, PatchNetwork) else SimilarImageValue())
+    if policy == "static":
+        schema: Any = predictor.schema_
+        return Static(schema.grid.middle_first())
+    if policy == "random":
+        return Random()
+    raise InvalidInput(
+        'For images, policy must be "auto", "greedy", "static" (patches in the middle first), "random" or a Policy; '
+        f"got {policy!r}."
+    )
+
+
+make_novelty = ImageNovelty

@@ -1,0 +1,241 @@
+"""The paper's CNN, ReCNN, AdCNN and AdReCNN: one network of images under masks of patches."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import softmax
+
+from askwise.errors import InvalidInput
+from askwise.networks import Layers, import_torch, seeded
+from askwise.parameters import ADAM, SHARE, Flag, Limits, Several, Whole, check_limits
+from askwise.predict.adapters import mask_network
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
+from askwise.randomness import generator, seed_from
+from askwise.rows import EncodedRows
+from askwise.subsets import sample
+from askwise.vision.grid import ImageSchema
+from askwise.vision.last_layer import LastLayer, are_probabilities, run, torch_module
+from askwise.vision.training import PatchBatches, fit_network, train_under_patches
+
+FILLS = ("mean", "gray")
+FEATURES_KEPT = 16_000_000
+
+
+class PatchNetwork(SubsetPredictor):
+    r"""p(y | patches seen) by one network whose hidden patches are filled in.
+
+    With no epochs it is the paper's CNN (the wrapped network, frozen). `adapter_epochs` add ReCNN: a network of the
+    mask scales what the last layer sees and shifts its logits, :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
+    `pretrain_epochs` make it AdCNN: a copy of the network is first trained with a random share of the patches visible.
+    Both together are AdReCNN.
+
+    Parameters
+    ----------
+    estimator
+        A trained torch module of images (N, C, H, W) that gives logits. Without `pretrain_epochs`, any classifier.
+    fill
+        What stands in a hidden patch: ``"mean"``, the mean image of the training set; ``"gray"``, one mean value per
+        channel.
+    pretrain_epochs, adapter_epochs
+        Epochs of each stage.
+    visible
+        Least and largest share of the patches that are visible in pretraining, uniform per image.
+    refresh
+        Epochs for which the adapter keeps the same masks, and with them the features of the frozen backbone.
+    hidden
+        Width of the network that reads the mask.
+    learning_rate, batch_size, cosine
+        Adam's rate (of both stages), images per step, and whether the rate falls by a cosine within each stage.
+    random_state, progress
+        Seed, and whether to show progress bars.
+    """
+
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("pretrain_epochs", "adapter_epochs"), Whole(0)),
+        **dict.fromkeys(("refresh", "hidden"), Whole(1)),
+        "visible": Several(SHARE, count=2),
+        "cosine": Flag(),
+    }
+
+    schema_: Any
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        fill: str = "mean",
+        pretrain_epochs: int = 0,
+        adapter_epochs: int = 0,
+        visible: Sequence[float] = (0.2, 1.0),
+        refresh: int = 1,
+        hidden: int = 64,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        cosine: bool = True,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(estimator)
+        self.fill = fill
+        self.pretrain_epochs = pretrain_epochs
+        self.adapter_epochs = adapter_epochs
+        self.visible = visible
+        self.refresh = refresh
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.cosine = cosine
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many images to work on together."""
+        return max(1, FEATURES_KEPT // max(len(self.schema_.columns), len(self.layer_.weight)))
+
+    def believe(
+        self, rows: EncodedRows, *, previous: Belief | None = None, leave_out: np.ndarray | None = None
+    ) -> Belief:
+        """The prediction, and what the last layer sees, which members and policies read again."""
+        features = self.features(rows)
+        return Belief(self.answers(features, rows, self.layer_.weight)[:, None], features=features)
+
+    def features(self, rows: EncodedRows) -> np.ndarray:
+        """(n, H) what the last layer sees of filled images, before it is scaled."""
+        return self.layer_.features(rows.filled(self.fill_))
+
+    def answers(self, features: np.ndarray, rows: EncodedRows, weight: np.ndarray) -> np.ndarray:
+        """(n, C) from features, by the last layer with `weight` (H, C), scaled and shifted as the patches known say."""
+        if self.psi_ is None:
+            return np.asarray(softmax(features @ weight + self.layer_.bias, axis=1))
+        scale, shift = self._change(rows)
+        return np.asarray(softmax((features * scale) @ weight + self.layer_.bias + shift, axis=1))
+
+    def full_proba(self, rows: EncodedRows) -> np.ndarray:
+        """The reference p(y | x): the network itself, unscaled, on all that is there of each image."""
+        parts = [
+            softmax(self.features(rows.take(part)) @ self.layer_.weight + self.layer_.bias, axis=1)
+            for part in self._blocks(len(rows))
+        ]
+        return np.concatenate(parts)
+
+    def _predict(self, rows: EncodedRows) -> np.ndarray:
+        return np.concatenate([self.believe(rows.take(part)).proba for part in self._blocks(len(rows))])
+
+    def _blocks(self, n: int) -> list[slice]:
+        step = self.rows_at_once
+        return [slice(start, start + step) for start in range(0, max(n, 1), step)]
+
+    def _change(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """Scale (n, H) and shift (n, C) by the patches known; a complete image is left as it is."""
+        assert self.psi_ is not None
+        mask = self.schema_.any_column(rows.observed)
+        change = self.psi_(mask.astype(float)) * ~mask.all(axis=1, keepdims=True)
+        width = len(self.layer_.weight)
+        return 1 + change[:, :width], change[:, width:]
+
+    def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
+        check_limits(self, self.limits)
+        if self.fill not in FILLS or self.visible[0] > self.visible[1]:
+            raise InvalidInput(
+                f"PatchNetwork: fill must be one of {FILLS} and visible a (least, largest) share; got {self.fill!r} "
+                f"and {self.visible!r}."
+            )
+        if not isinstance(self.schema_, ImageSchema):
+            raise InvalidInput(
+                "PatchNetwork is for images: fit a selector with groups=PatchGrid(4, 4), or fit(..., groups=)."
+            )
+        self.fill_ = fill_image(rows, self.schema_, self.fill)
+        rng = generator(self.random_state)
+        module = torch_module(self.estimator_)
+        if self.pretrain_epochs:
+            module = self._pretrained(module, rows, y, seed_from(rng))
+        self.layer_ = LastLayer(self.model_, module, rows.take(slice(8)).filled(self.fill_))
+        self.psi_: Layers | None = None
+        if self.adapter_epochs:
+            import_torch("PatchNetwork", "adapter_epochs=0")
+            with seeded(seed_from(rng)):
+                self.psi_ = self._adapted(rows, y, rng)
+
+    def _pretrained(self, module: Any, rows: EncodedRows, y: np.ndarray, seed: int) -> Any:
+        if module is None:
+            raise InvalidInput(
+                "pretrain_epochs need a torch.nn.Module, which is copied and trained; got "
+                f"{type(self.estimator_).__name__}."
+            )
+        network, probe = copy.deepcopy(module), rows.take(slice(2)).filled(self.fill_)
+        logits = run(network.eval(), self.model_, probe)
+        if logits.shape[1:] != self.classes_.shape or are_probabilities(logits):
+            raise InvalidInput(
+                f"pretrain_epochs need a network that returns one logit for each of the {len(self.classes_)} classes; "
+                "take off its last softmax, or give it one output per class."
+            )
+        with seeded(seed):
+            train_under_patches(
+                network,
+                PatchBatches(rows, y, self.schema_, self.fill_, network),
+                visible=(self.visible[0], self.visible[1]),
+                epochs=self.pretrain_epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                cosine=self.cosine,
+                progress=self.progress,
+            )
+        return network
+
+    def _adapted(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> Layers:
+        """The network of the mask, trained on features that are computed once per draw of masks."""
+        import torch
+
+        weight, bias = (torch.as_tensor(part, dtype=torch.float32) for part in (self.layer_.weight, self.layer_.bias))
+        labels, width = torch.as_tensor(y), len(weight)
+        psi = mask_network(len(self.schema_.features), self.hidden, sum(weight.shape))
+
+        def loss(batch: Any) -> Any:
+            change = psi(mask[batch])
+            logits = (features[batch] * (1 + change[:, :width])) @ weight + bias + change[:, width:]
+            return torch.nn.functional.cross_entropy(logits, labels[batch])
+
+        for start in range(0, self.adapter_epochs, self.refresh):
+            drawn = sample(len(rows), len(self.schema_.features), rng) & self.schema_.any_column(rows.observed)
+            mask = torch.as_tensor(drawn, dtype=torch.float32)
+            features = torch.as_tensor(self._masked_features(rows, drawn), dtype=torch.float32)
+            fit_network(
+                list(psi.parameters()),
+                len(rows),
+                loss,
+                epochs=min(self.refresh, self.adapter_epochs - start),
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                cosine=False,
+                description="adapting",
+                progress=self.progress,
+            )
+        return Layers.from_torch([psi[0], psi[2]], "relu")
+
+    def _masked_features(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        parts = [
+            self.features(rows.take(part).masked(self.schema_.expand(mask[part]))) for part in self._blocks(len(rows))
+        ]
+        return np.concatenate(parts)
+
+
+def fill_image(rows: EncodedRows, schema: ImageSchema, fill: str) -> np.ndarray:
+    """(D,) the pixels that stand in for hidden ones."""
+    total, count = np.zeros(len(schema.columns)), np.zeros(len(schema.columns))
+    for start in range(0, len(rows), schema.rows_per_call):  # a block at a time: a copy of all images may not fit
+        part = rows.values[start : start + schema.rows_per_call]
+        there = ~np.isnan(part)
+        total += np.where(there, part, 0.0).sum(axis=0, dtype=float)
+        count += there.sum(axis=0)
+    channels = schema.shape[0]
+    if fill == "gray":
+        by_channel = total.reshape(channels, -1).sum(axis=1) / np.maximum(count.reshape(channels, -1).sum(axis=1), 1)
+        return np.repeat(by_channel, len(total) // channels).astype(np.float32)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), total.sum() / count.sum())).astype(np.float32)

@@ -1,0 +1,286 @@
+"""What the rivals on patches share: predictor and chooser in training, episodes, and the methods of a selector."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+
+from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.policies import Policy
+from askwise.epistemic import BeliefModel
+from askwise.errors import InvalidInput
+from askwise.networks import Layers, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, POSITIVE, WIDTHS, Limits, Whole, check_limits
+from askwise.predict.base import check_labels, class_positions
+from askwise.predict.black_box import wrap
+from askwise.predict.modules import is_torch_module
+from askwise.predict.wrapped import FrozenModel
+from askwise.prices import as_prices
+from askwise.randomness import generator, seed_from
+from askwise.rows import EncodedRows
+from askwise.schema import Groups, read_table
+from askwise.uncertainty import entropy
+from askwise.value import per_cost
+from askwise.vision.grid import ImageSchema
+from askwise.vision.last_layer import LastLayer, replace_part
+from askwise.vision.predictors import PatchNetwork, fill_image
+from askwise.vision.training import PatchBatches, fit_network, train_under_patches
+
+HIDDEN_LOGIT = -1e9
+MOST_STEPS = 10
+"""Purchases in a training episode, which is the largest budget of the paper."""
+
+
+class PatchRival(FeatureAcquirer):
+    """A rival on patches; subclasses write `_loss`.
+
+    Deviations that all of them share: the chooser reads what the predictor's last layer sees and the mask; a patch that
+    is known is never chosen; hidden patches hold the mean image; an epoch is a pass over the images without early
+    stopping; prices, which the originals do not have, divide the worth of a patch.
+
+    Parameters
+    ----------
+    network
+        A trained torch module of images: a copy of it is where the predictor starts.
+    groups
+        The `PatchGrid`.
+    hidden, dropout
+        Widths of the chooser, None for the paper's, and dropout after each.
+    pretrain_epochs, epochs
+        Epochs of the predictor under random masks, and of both networks; None for the paper's.
+    learning_rate, policy_learning_rate, batch_size
+        Adam's rates for the predictor and the chooser, and images per step.
+    costs, random_state, progress
+        As in `DynamicFeatureSelector`.
+    """
+
+    default_hidden: ClassVar[Sequence[int]] = (512, 256)
+    default_pretrain_epochs: ClassVar[int] = 0
+    default_epochs: ClassVar[int] = 100
+    bounded_by_entropy: ClassVar[bool] = False
+    """Whether a choice is a share of the entropy of the prediction; otherwise it is a probability."""
+
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        **dict.fromkeys(("pretrain_epochs", "epochs"), Whole(0, optional=True)),
+        "dropout": DROPOUT,
+        "policy_learning_rate": POSITIVE,
+    }
+
+    def __init__(
+        self,
+        network: Any,
+        *,
+        groups: Groups = None,
+        hidden: Sequence[int] | None = None,
+        dropout: float = 0.3,
+        pretrain_epochs: int | None = None,
+        epochs: int | None = None,
+        learning_rate: float = 1e-3,
+        policy_learning_rate: float = 1e-4,
+        batch_size: int = 64,
+        costs: Any = None,
+        random_state: Any = None,
+        progress: bool | str = False,
+    ) -> None:
+        self.network = network
+        self.groups = groups
+        self.hidden = hidden
+        self.dropout = dropout
+        self.pretrain_epochs = pretrain_epochs
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.policy_learning_rate = policy_learning_rate
+        self.batch_size = batch_size
+        self.costs = costs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on images (N, C, H, W) and their labels."""
+        import_torch(type(self).__name__, 'policy="static"')
+        check_limits(self, self.limits)
+        if self.hidden is not None and not WIDTHS.allows(self.hidden):
+            raise InvalidInput(f"{type(self).__name__}: hidden must be {WIDTHS} or None; got {self.hidden!r}.")
+        if not is_torch_module(self.network):
+            raise InvalidInput(
+                f"{type(self).__name__}: network must be a torch.nn.Module; got {type(self.network).__name__}."
+            )
+        schema, rows = read_table(X, self.groups)
+        if not isinstance(schema, ImageSchema):
+            raise InvalidInput(f"{type(self).__name__} is for images: groups must be a PatchGrid; got {self.groups!r}.")
+        labels = check_labels(X, y)
+        self.schema_, self.features_, self.classes_ = schema, schema.features, np.unique(labels)
+        self.prices_ = as_prices(self.costs).resolve(self.features_)
+        self.costs_, self.epistemic_ = self.prices_.costs, None
+        network, chooser = self._trained(rows, class_positions(self.classes_, labels))
+        model = FrozenModel(wrap(network, self.classes_.tolist()), schema)
+        self.predictor_ = PatchNetwork(model.estimator).fit_encoded(model, rows, class_positions(self.classes_, labels))
+        self.beliefs_ = BeliefModel(self.predictor_)
+        self.policy_ = ChooserPolicy(chooser, self.bounded_by_entropy)
+        return self
+
+    def _loss(self, both: TwoNetworks, rows: Any, done: float) -> Any:
+        """The joint loss of a batch of training rows, when a share `done` of the epochs is over."""
+        raise NotImplementedError
+
+    def _trained(self, rows: EncodedRows, y: np.ndarray) -> tuple[Any, Layers]:
+        network, schema = copy.deepcopy(self.network), self.schema_
+        assert isinstance(schema, ImageSchema)
+        data = PatchBatches(rows, y, schema, fill_image(rows, schema, "mean"), network)
+        pretrain = self.default_pretrain_epochs if self.pretrain_epochs is None else self.pretrain_epochs
+        epochs = self.default_epochs if self.epochs is None else self.epochs
+        with seeded(seed_from(generator(self.random_state))):
+            train_under_patches(
+                network,
+                data,
+                visible=(0.0, 1.0),
+                epochs=pretrain,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                progress=self.progress,
+            )
+            model = FrozenModel(wrap(network, self.classes_.tolist()), schema)
+            layer = LastLayer(model, network, rows.take(slice(8)).filled(data.fill.double().cpu().numpy()))
+            both = TwoNetworks(network, layer, data, self._chooser(len(layer.weight)))
+            self._train_jointly(both, len(rows), epochs)
+        return both.whole(), Layers.from_torch([p for p in both.chooser.cpu() if hasattr(p, "weight")], "relu")
+
+    def _train_jointly(self, both: TwoNetworks, n_rows: int, epochs: int) -> None:
+        n_steps, step = max(1, epochs * -(-n_rows // self.batch_size)), 0
+
+        def loss(rows: Any) -> Any:
+            nonlocal step
+            step += 1
+            return self._loss(both, rows, min(1.0, step / n_steps))
+
+        groups = [
+            {"params": [p for p in both.network_parameters() if p.requires_grad]},
+            {"params": list(both.chooser.parameters()), "lr": self.policy_learning_rate},
+        ]
+        fit_network(
+            groups,
+            n_rows,
+            loss,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            description="learning to choose",
+            progress=self.progress,
+        )
+
+    def _chooser(self, n_features: int) -> Any:
+        from torch import nn
+
+        assert isinstance(self.schema_, ImageSchema)
+        widths = [n_features + len(self.features_), *(self.default_hidden if self.hidden is None else self.hidden)]
+        layers: list[Any] = []
+        for n_in, n_out in pairwise(widths):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU(), nn.Dropout(self.dropout)]
+        return nn.Sequential(*layers, nn.Linear(widths[-1], len(self.features_)))
+
+
+class TwoNetworks:
+    """Predictor and chooser in training: `predict` and `choose`, and episodes that follow a choice."""
+
+    def __init__(self, network: Any, layer: LastLayer, data: PatchBatches, chooser: Any) -> None:
+        from torch import nn
+
+        self.data, self.backbone = data, network
+        self.head: Any = nn.Identity()
+        self.head_name = ""
+        if layer.backbone is not None:  # the last layer is taken off while both are trained
+            self.head_name = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)][-1]
+            self.head = network.get_submodule(self.head_name)
+            replace_part(network, self.head_name, nn.Identity())
+        self.chooser = chooser.to(data.device)
+
+    def network_parameters(self) -> list[Any]:
+        """The parameters of the predictor."""
+        return [*self.backbone.parameters(), *self.head.parameters()]
+
+    def whole(self) -> Any:
+        """The predictor with its last layer on again, in evaluation mode."""
+        if self.head_name:
+            replace_part(self.backbone, self.head_name, self.head)
+        self.chooser.eval()
+        return self.backbone.eval()
+
+    def predict(self, rows: Any, mask: Any) -> tuple[Any, Any]:
+        """What the last layer sees of masked images, and their logits."""
+        features = self.backbone(self.data.images(rows, mask))
+        return features.float(), self.head(features).float()
+
+    def choose(self, features: Any, mask: Any) -> Any:
+        """(n, M) logits of the patches."""
+        import torch
+
+        return self.chooser(torch.cat([features, mask.to(features.dtype)], dim=1))
+
+    def random_masks(self, rows: Any) -> Any:
+        """(n, M) bool: a random number of random patches, fewer than all."""
+        import torch
+
+        n_patches = self.data.available.shape[1]
+        ranks = torch.rand(len(rows), n_patches).argsort(dim=1).argsort(dim=1)
+        drawn = ranks < torch.randint(n_patches, (len(rows), 1))
+        return drawn.to(self.data.device) & self.data.available[rows]
+
+    def transition(self, rows: Any, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
+        """One step of an episode per image, after a random number of purchases: mask, patch bought, mask after."""
+        import torch
+        from torch.nn.functional import one_hot
+
+        available = self.data.available[rows]
+        n_patches = available.shape[1]
+        steps = torch.randint(min(MOST_STEPS, n_patches), (len(rows),), device=self.data.device)
+        mask = torch.zeros_like(available)
+        bought = torch.zeros_like(steps)
+        for part in (self.backbone, self.chooser):
+            part.eval()
+        with torch.no_grad():
+            for step in range(int(steps.max()) + 1):
+                going = torch.nonzero(step <= steps).squeeze(1)
+                ask = rows[going.cpu()]
+                chosen = scores(self.predict(ask, mask[going])[0], mask[going])
+                best = chosen.masked_fill(~available[going] | mask[going], HIDDEN_LOGIT).argmax(dim=1)
+                bought[going] = best
+                further = going[step < steps[going]]
+                mask[further] |= one_hot(bought[further], n_patches).bool() & available[further]
+        for part in (self.backbone, self.chooser):
+            part.train()
+        return mask, bought, mask | (one_hot(bought, n_patches).bool() & available)
+
+
+class ChooserPolicy(Policy):
+    """The patch that a trained chooser prefers, per price.
+
+    Parameters
+    ----------
+    layers
+        The chooser, as arrays.
+    bounded_by_entropy
+        As in `PatchRival`.
+    """
+
+    def __init__(self, layers: Layers, bounded_by_entropy: bool) -> None:
+        self.layers = layers
+        self.bounded_by_entropy = bounded_by_entropy
+
+    def scores(self, state: Acquisition) -> np.ndarray:
+        belief = state.belief
+        assert belief.features is not None
+        logits = self.layers(np.hstack([belief.features, state.mask]))
+        if self.bounded_by_entropy:
+            worth = expit(logits) * entropy(belief.proba)[:, None]
+        else:
+            logits = np.where(state.mask, -np.inf, logits)
+            largest = logits.max(axis=1, keepdims=True)
+            worth = np.exp(logits - np.where(np.isfinite(largest), largest, 0.0))
+        return np.where(state.mask, -np.inf, per_cost(worth, state.prices.now(state.mask)))

@@ -1,0 +1,217 @@
+"""The greedy value network of Appendix G for images: all patches are scored in one pass."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from askwise.networks import Layers, import_torch, seeded
+from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
+from askwise.predict.belief import Belief
+from askwise.randomness import seed_from
+from askwise.rows import EncodedRows
+from askwise.subsets import extended, sample
+from askwise.value import ValueEstimator
+from askwise.value.base import State
+from askwise.value.targets import HeldOutStates, value_targets
+from askwise.vision.predictors import PatchNetwork
+from askwise.vision.training import fit_network
+
+MOST_STATES = 200_000
+"""States that are kept to be trained on again: 400 MB of 512 features."""
+
+
+class PatchValueNetwork(ValueEstimator):
+    r"""Predicts what each patch will reduce u and e by, from what the last layer sees, the mask and the prediction.
+
+    Two hidden layers, two heads of M outputs, squared error on :math:`u(S) - u(S + i)` and :math:`e(S) - e(S + i)` of
+    sampled patches :math:`i`. Pass it as ``Greedy(PatchValueNetwork())``.
+
+    Parameters
+    ----------
+    hidden, dropout, l1
+        Units per hidden layer, dropout after each, and the weight of the sum of all absolute weights. The paper's 0.1,
+        which the profile "paper" takes, makes the weights vanish and the policy one order for all images (MNIST: 78.6 %
+        over 2 to 10 patches in place of 87.9).
+    rounds
+        How often new states are drawn and their targets computed: the first time from random masks; then a share
+        `on_policy` of them from masks that the network so far would choose.
+    n_states, n_candidates
+        States per round (None = one per training image), and patches per state that are tried; None = all.
+    epochs
+        Passes per round over the states so far.
+    keep
+        Whether the states of earlier rounds are trained on again.
+    learning_rate, batch_size, random_state, progress
+        Of Adam; seed; progress bars.
+    """
+
+    limits: ClassVar[Limits] = {
+        **ADAM,
+        "hidden": Whole(1),
+        "dropout": DROPOUT,
+        "l1": Number(0),
+        "rounds": Whole(1),
+        "epochs": Whole(0),
+        "n_states": Whole(1, optional=True),
+        "n_candidates": Whole(1, optional=True),
+        "on_policy": Number(0, 1),
+    }
+
+    def __init__(
+        self,
+        *,
+        hidden: int = 256,
+        dropout: float = 0.3,
+        l1: float = 0.0,
+        rounds: int = 4,
+        on_policy: float = 0.5,
+        n_states: int | None = None,
+        n_candidates: int | None = 4,
+        epochs: int = 10,
+        keep: bool = True,
+        learning_rate: float = 1e-3,
+        batch_size: int = 64,
+        random_state: int = 0,
+        progress: bool | str = False,
+    ) -> None:
+        super().__init__(
+            hidden=hidden,
+            dropout=dropout,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            l1=l1,
+            n_candidates=n_candidates,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.n_states = n_states  # type: ignore[assignment]
+        self.rounds = rounds
+        self.on_policy = on_policy
+        self.keep = keep
+
+    def fit(self, held_out: HeldOutStates) -> Self:
+        """Draw states, compute their targets and train both heads on them, round by round."""
+        import_torch("PatchValueNetwork", "Greedy(), which completes images from similar ones")
+        check_limits(self, self.limits)
+        rng = np.random.default_rng(self.random_state)
+        self.schema_ = held_out.schema
+        self.backbone_ = _backbone(held_out)
+        self._heads: Any = None
+        kept: list[list[np.ndarray]] = []
+        with seeded(seed_from(rng)):
+            for _ in range(self.rounds):
+                states = self._states(held_out, rng)
+                kept = [*kept, states] if self.keep else [states]
+                while sum(len(part[0]) for part in kept) > MOST_STATES and len(kept) > 1:
+                    kept.pop(0)
+                self._train_on([np.concatenate(parts) for parts in zip(*kept, strict=True)])
+        del self._heads
+        return self
+
+    def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Predicted reductions of u and of e by each patch, (n, M) each."""
+        belief = state.belief_of(np.ones(len(state.rows), dtype=bool))
+        return self._reductions(self._inputs(belief, state.rows, state.mask))
+
+    def _reductions(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        heads = self.layers_((inputs - self.center_) / self.spread_).reshape(len(inputs), 2, -1)
+        return heads[:, 0] * self.scale_[0], heads[:, 1] * self.scale_[1]
+
+    def _inputs(self, belief: Belief, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
+        """(n, H + M + C) what the network sees of a state."""
+        features = belief.features if self.backbone_ is None else self.backbone_.features(rows)
+        assert features is not None
+        return np.hstack([features, mask, belief.proba]).astype(np.float32)
+
+    def _states(self, held_out: HeldOutStates, rng: np.random.Generator) -> list[np.ndarray]:
+        """Inputs (n, P), targets (n, 2, M), and where there are targets, of newly drawn states."""
+        n_states, n_patches = self.n_states or len(held_out.rows), held_out.available.shape[1]
+        rows = rng.permutation(np.resize(rng.permutation(len(held_out.rows)), n_states))
+        mask = sample(len(rows), n_patches, rng) & held_out.available[rows]
+        if self._heads is not None:
+            chosen = rng.random(len(rows)) < self.on_policy
+            mask[chosen] = self._visited(held_out, rows[chosen], mask[chosen].sum(axis=1))
+        asked = rng.random(mask.shape).argsort(axis=1).argsort(axis=1)
+        asked = np.where(mask, n_patches, asked).argsort(axis=1).argsort(axis=1)  # what is known is not asked about
+        candidates = None if self.n_candidates is None else asked < self.n_candidates
+        targets = np.stack(value_targets(held_out, rows, mask, candidates), axis=1).astype(np.float32)
+        return [self._believed(held_out, rows, mask), np.nan_to_num(targets), ~np.isnan(targets)]
+
+    def _visited(self, held_out: HeldOutStates, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """(n, M) the patches that the network so far would buy, `sizes` (n,) of each image."""
+        mask = np.zeros((len(rows), held_out.available.shape[1]), dtype=bool)
+        for step in range(int(sizes.max(initial=0))):
+            open_rows = np.flatnonzero(step < sizes)
+            gain, _ = self._reductions(self._believed(held_out, rows[open_rows], mask[open_rows]))
+            buyable = held_out.available[rows[open_rows]] & ~mask[open_rows]
+            best = np.where(buyable, gain, -np.inf).argmax(axis=1)
+            mask[open_rows] = extended(mask[open_rows], np.where(buyable.any(axis=1), best, -1))
+        return mask
+
+    def _believed(self, held_out: HeldOutStates, rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Inputs of training images `rows` under `mask`, in blocks of bounded size."""
+        model, found = held_out.beliefs[0], []
+        step = model.rows_at_once
+        for start in range(0, max(len(rows), 1), step):
+            part = slice(start, start + step)
+            known = held_out.rows.take(rows[part]).masked(self.schema_.expand(mask[part]))
+            belief = model.believe(known, members=False, leave_out=rows[part])
+            found.append(self._inputs(belief, known, mask[part]))
+        return np.concatenate(found)
+
+    def _train_on(self, states: list[np.ndarray]) -> None:
+        import torch
+
+        inputs, targets, there = states
+        if self._heads is None:  # the scales of the first round hold for all
+            self.center_, self.spread_ = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-3)
+            self.scale_ = np.array([targets[:, head][there[:, head]].std() or 1.0 for head in (0, 1)])
+            self._heads = self._network(inputs.shape[1], targets.shape[2])
+        network = self._heads
+        seen = torch.as_tensor((inputs - self.center_) / self.spread_, dtype=torch.float32)
+        wanted = torch.as_tensor(targets / self.scale_[:, None], dtype=torch.float32)
+        known = torch.as_tensor(there, dtype=torch.float32)
+
+        def loss(rows: Any) -> Any:
+            error = (network(seen[rows]).view(-1, *wanted.shape[1:]) - wanted[rows]) ** 2 * known[rows]
+            penalty = sum(weight.abs().sum() for weight in network.parameters()) if self.l1 else 0.0
+            return error.sum() / known[rows].sum().clamp(min=1) + self.l1 * penalty
+
+        network.train()
+        fit_network(
+            list(network.parameters()),
+            len(seen),
+            loss,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            cosine=False,
+            description="learning values",
+            progress=self.progress,
+        )
+        self.layers_ = Layers.from_torch([network[0], network[3], network[6]], "relu")
+
+    def _network(self, n_inputs: int, n_patches: int) -> Any:
+        from torch import nn
+
+        return nn.Sequential(
+            nn.Linear(n_inputs, self.hidden),
+            nn.ReLU(),
+            nn.Dropout(self.dropout),
+            nn.Linear(self.hidden, self.hidden),
+            nn.ReLU(),
+            nn.Dropout(self.dropout),
+            nn.Linear(self.hidden, 2 * n_patches),
+        )
+
+
+def _backbone(held_out: HeldOutStates) -> PatchNetwork | None:
+    """A network to take features from, where the predictor does not give its own."""
+    predictor = held_out.beliefs[0].predictor
+    if isinstance(predictor, PatchNetwork):
+        return None
+    own = PatchNetwork(predictor.estimator_)
+    return own.fit_encoded(predictor.model_, held_out.rows, predictor.training_labels_)
