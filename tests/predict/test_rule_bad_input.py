@@ -24,7 +24,7 @@ def test_threads_that_share_a_predictor_get_what_each_would_get_alone(cache_byte
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(8, random_state=0).fit(X, y)
     alone, shared = (RulePredictor(model, cache_bytes=cache_bytes).fit(X, y) for _ in range(2))
-    masks = np.random.default_rng(0).random((16, 40, X.shape[1])) < 0.5
+    masks = np.random.default_rng(0).random((8, 40, X.shape[1])) < 0.5
     got: dict[int, np.ndarray] = {}
 
     def ask(number: int) -> None:

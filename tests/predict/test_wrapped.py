@@ -270,7 +270,7 @@ def test_a_model_that_is_worse_than_the_commonest_class_is_warned_of():
         warnings.simplefilter("error")
         warn_if_worse_than_prior(right, labels, classes)  # no better, but no worse
     swapped = right[:, ::-1]
-    message = r"right for 25.0% .*always saying 'no' is right for 75.0%.*order of classes, \['no', 'yes'\]"
+    message = r"right for 25.0% .*always predicting 'no' is right for 75.0%.*order of classes, \['no', 'yes'\]"
     with pytest.warns(UserWarning, match=message):
         warn_if_worse_than_prior(swapped, labels, classes)
 

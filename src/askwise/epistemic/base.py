@@ -42,7 +42,7 @@ class EpistemicEstimator(BaseEstimator):
 
 
 class BeliefModel:
-    """What is believed of cases: a predictor, the members around it, and how far a case is from what was seen.
+    """What is believed about cases: a predictor, the members around it, and the distance to the training rows.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class BeliefModel:
 
     @property
     def rows_at_once(self) -> int:
-        """How many cases to work on together, so that their beliefs fit into memory."""
+        """How many cases to process together, so that their beliefs fit into memory."""
         return self._joined.rows_at_once
 
     def believe(
@@ -75,12 +75,12 @@ class BeliefModel:
         previous: Belief | None = None,
         leave_out: np.ndarray | None = None,
     ) -> Belief:
-        """All that is derived from what is observed of each row; rows that are alike are worked out once.
+        """Everything derived from what is observed of each row; equal rows are computed once.
 
         Parameters
         ----------
         members
-            Whether the members are asked, too.
+            Whether the members are asked as well.
         previous, leave_out
             As in `SubsetPredictor.believe`.
         """
@@ -128,7 +128,7 @@ class BeliefModel:
         assert self.novelty is not None
         shared = getattr(self.predictor, "neighbors_", None) is self.novelty.neighbors
         excess = self.novelty.excess(rows, belief.distances if shared else None)
-        if belief.epistemic is None:  # one that is a distance itself knows already
+        if belief.epistemic is None:  # an e that is a distance covers this already
             found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
         return replace(found, novelty=excess)
 

@@ -1,4 +1,4 @@
-"""SubsetPredictor: everything that answers p(y | x_S), and what it promises."""
+"""SubsetPredictor: the base class of all predictors of p(y | x_S), and what they guarantee."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SubsetPredictor(BaseEstimator):
 
     The public methods take tables. Inside askwise rows are encoded once and go to `fit_encoded`, `proba`,
     `full_proba`, `open_columns`, `explain_encoded` and `believe`, which take `EncodedRows`. Subclasses write
-    `_fit(rows, y)` and `_predict(rows)`. Promises, each tested for every subclass: rows sum to one; hidden cells do
+    `_fit(rows, y)` and `_predict(rows)`. Guarantees, each tested for every subclass: rows sum to one; hidden cells do
     not matter; a row's answer does not depend on other rows; input is not changed; same seed, same numbers.
 
     Parameters
@@ -43,7 +43,7 @@ class SubsetPredictor(BaseEstimator):
     """
 
     averages_the_model = False
-    """Whether the answer is a mean of the model's answers on completed rows, so that many models are asked at once."""
+    """Whether the answer is a mean of the model's answers on completed rows, so that many can be asked together."""
 
     model_: Any
 
@@ -83,7 +83,7 @@ class SubsetPredictor(BaseEstimator):
         return self.full_proba(self._encode(X))
 
     def candidates(self, X: Any, mask: Any = None) -> np.ndarray:
-        """(n, D) columns that can still matter; here every one that is not observed."""
+        """(n, D) columns that can still matter; by default, all that are not observed."""
         return self.open_columns(self._encode(X, mask))
 
     def explain(self, X: Any, mask: Any = None, most: int = 5) -> list[Explanation] | None:
@@ -106,12 +106,12 @@ class SubsetPredictor(BaseEstimator):
         previous: Belief | None = None,
         leave_out: np.ndarray | None = None,
     ) -> Belief:
-        """All that is derived from what is observed of encoded rows, in one pass.
+        """Everything derived from what is observed of encoded rows, in one pass.
 
         Parameters
         ----------
         previous
-            The belief of the same cases when less was known of them; what can be extended is not computed again.
+            The belief about the same cases when less was known; what can be extended is not computed again.
         leave_out
             As in `proba`.
         """
@@ -137,16 +137,16 @@ class SubsetPredictor(BaseEstimator):
         return other
 
     def for_training(self) -> Self:
-        """A predictor for the many answers that training a policy takes; a cheaper one where there is one."""
+        """The predictor used while a policy is trained, which takes many answers; a cheaper one where available."""
         return self
 
     @property
     def rows_at_once(self) -> int:
-        """How many cases to work on together, so that what is kept of them fits into memory."""
+        """How many cases to process together, so that what is stored for them fits into memory."""
         return ROWS_AT_ONCE
 
     def training_rows_for_models(self) -> np.ndarray:
-        """Rows of the training table that the wrapped model could be trained on: complete where it must be."""
+        """Training rows that the wrapped model can be trained on: complete in every column where it needs that."""
         usable = (self.training_rows_.observed | self.takes_missing_).all(axis=1)
         return np.flatnonzero(usable)
 
@@ -157,11 +157,11 @@ class SubsetPredictor(BaseEstimator):
         raise NotImplementedError
 
     def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray) -> np.ndarray:
-        """`_predict` for training rows as if they were new; one that remembers rows leaves them out here."""
+        """`_predict` for training rows as if they were new; predictors that store rows leave them out here."""
         return self._predict(rows)
 
     def _encode(self, X: Any, mask: Any = None) -> EncodedRows:
-        """The one gate: a table and a mask -> encoded rows in which every hidden cell is NaN."""
+        """A table and a mask -> encoded rows in which every hidden cell is NaN; every public method uses it."""
         check_is_fitted(self, "model_")
         rows = self.schema_.encode(X)
         return rows if mask is None else rows.masked(mask)
@@ -203,7 +203,7 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
 
 
 def class_positions(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """(n,) position of each label in `classes`, whatever their order; a label that is not there is refused."""
+    """(n,) position of each label in `classes`, in any order; unknown labels are refused."""
     position = {label: c for c, label in enumerate(classes.tolist())}
     unknown = [label for label in y.tolist() if label not in position]
     if unknown:

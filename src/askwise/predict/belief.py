@@ -1,4 +1,4 @@
-"""Belief: all that is derived from what is known of some cases, computed once and shared by whoever asks."""
+"""Belief: everything derived from what is known about some cases, computed once and shared."""
 
 from __future__ import annotations
 

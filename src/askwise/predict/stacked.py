@@ -47,7 +47,7 @@ class StackedModels:
         self.n_outputs = int(ends[-1])
         parts = [_Part(model, end) for model, end in zip(self.models, ends.tolist(), strict=True)]
         self._tables: list[_Table] = []
-        order: list[int] = []  # columns as they are answered: those that are asked together stand together
+        order: list[int] = []  # columns in the order of the answers: models asked together are adjacent
         for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
             behind: list[tuple[Any, list[Answer]]] = []
             for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
@@ -115,7 +115,7 @@ def _grouped(parts: Sequence[_Part], alike: Callable[[_Part, _Part], bool]) -> l
 
 
 def _ask(behind: Sequence[tuple[Any, list[Answer]]], table: Any) -> np.ndarray:
-    """Every answer on one decoded table, which goes once through each of the preparations."""
+    """All answers on one decoded table, which is transformed once by each preparation."""
     found = []
     for steps, answers in behind:
         inputs = table if steps is None else asked(steps, "transform", table)

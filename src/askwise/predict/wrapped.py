@@ -84,7 +84,7 @@ def is_seed(name: str) -> bool:
 
 
 def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
-    """Warn where a model is clearly right less often than always saying the commonest class.
+    """Warn if a model is clearly less accurate than always predicting the most common class.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.
     chance = 2 * np.sqrt(frequencies.max() * (1 - frequencies.max()) / len(labels))  # two standard errors
     if accuracy < frequencies.max() - chance:
         warnings.warn(
-            f"The wrapped model is right for {accuracy:.1%} of the rows given to fit; always saying "
+            f"The wrapped model is right for {accuracy:.1%} of the rows given to fit; always predicting "
             f"{classes.tolist()[frequencies.argmax()]!r} is right for {frequencies.max():.1%}. Check that its columns "
-            f"are in the order of classes, {classes.tolist()}, and that it was trained on such rows.",
+            f"are in the order of classes, {classes.tolist()}, and that it was trained on rows of this kind.",
             stacklevel=2,
         )
 
@@ -124,10 +124,10 @@ class FrozenModel:
         return self.by_table(rows, self.answer, len(self.classes))
 
     def by_table(self, rows: EncodedRows, ask: Callable[[Any], np.ndarray], n_outputs: int) -> np.ndarray:
-        """What `ask` answers, (n, n_outputs), of the rows as tables of a bounded size.
+        """The answers of `ask`, (n, n_outputs), given the rows as tables of a bounded size.
 
-        Rows that the dtypes of the training table cannot hold exactly are asked apart, so that no row depends on the
-        others of its batch.
+        Rows that the dtypes of the training table cannot hold exactly are asked separately, so that no row depends on
+        the others in its batch.
         """
         castable = self.schema.castable(rows.values)
         most = self.schema.rows_per_call
@@ -145,7 +145,7 @@ class FrozenModel:
         return self.checked(asked(self.estimator, "predict_proba", table), len(table))
 
     def reads_like(self, other: FrozenModel) -> bool:
-        """Whether `other` takes its rows as the same table."""
+        """Whether `other` takes rows in the same form."""
         names, theirs = self._names, other._names
         same_names = names is theirs or (names is not None and theirs is not None and list(names) == list(theirs))
         return self.schema is other.schema and self._framed == other._framed and same_names
@@ -169,7 +169,7 @@ class FrozenModel:
         return np.array([self._answers(row[None]) for row in tried])  # steps of a Pipeline may differ by column
 
     def settle(self, rows: EncodedRows) -> None:
-        """Ask about completed training rows: answers are checked, and what a torch module returns is decided."""
+        """Ask about completed training rows: answers are checked, and it is settled what a torch module returns."""
         last = self.estimator
         while isinstance(last, FrozenEstimator | Pipeline):
             last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
@@ -179,7 +179,7 @@ class FrozenModel:
     def _answers(self, values: np.ndarray) -> bool:
         try:
             self(EncodedRows(values))
-        except Exception:  # whatever a foreign model raises, it means no
+        except Exception:  # a foreign model may refuse missing cells with any error
             return False
         return True
 
@@ -220,12 +220,12 @@ def asked(estimator: Any, method: str, table: Any) -> Any:
 
 
 def _some_complete_row(rows: EncodedRows) -> np.ndarray:
-    """(D,) the first value that each column has."""
+    """(D,) the first observed value of each column."""
     return np.asarray(rows.values[rows.observed.argmax(axis=0), np.arange(rows.values.shape[1])])
 
 
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
-    """A clone fitted on all rows; on the complete ones, with a warning, where it refuses missing cells."""
+    """A clone fitted on all rows, or, with a warning, on the complete ones if it refuses missing cells."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
@@ -271,5 +271,5 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
 
 
 def _plain_names(names: Any) -> list[str]:
-    """Column names as LightGBM keeps them, which has no blanks."""
+    """Column names as LightGBM stores them, without blanks."""
     return [str(name).replace(" ", "_") for name in names]

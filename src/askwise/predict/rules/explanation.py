@@ -1,4 +1,4 @@
-"""Why: the rules behind a prediction in their reduced form, and those that further answers could bring in."""
+"""Explanations: the rules behind a prediction in reduced form, and those that further answers could make fire."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ExplainedRule:
 
 @dataclass(frozen=True)
 class FiringRule(ExplainedRule):
-    """A reduced rule that has a part in the answer; `weight` is its share."""
+    """A reduced rule that contributes to the answer; `weight` is its share."""
 
     weight: float
 
@@ -119,7 +119,7 @@ def _alike(rules: Sequence[Any], words: Any) -> list[list[Any]]:
 
 
 def _merged_firing(alike: list[FiringRule]) -> FiringRule:
-    """The mean of the rules as the answer weighs them: leaves of several trees may differ."""
+    """The mean of the rules, weighted as in the answer: leaves of several trees may differ."""
     weights = np.array([rule.weight for rule in alike])
     return FiringRule(**_merged(alike, weights), weight=float(weights.sum()))
 
