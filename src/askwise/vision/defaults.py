@@ -16,9 +16,9 @@ adaptation                                         policy          greedy  middl
 
 So ``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
 (`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image about ten calls of the
-network (some 5 ms in all). Completions beat filling with the mean image or with gray by far: with 4 random patches known, 71 %
-of the predictions are right, against 49 and 43 %. Under any other adaptation ``"greedy"`` is the paper's value network.
-Its inputs matter little as long as the last layer's features are among them (90.1 with all, 90.1 without the
+network (some 5 ms in all). Completions beat filling with the mean image or with gray by far: with 4 random patches
+known, 71 % of the predictions are right, against 49 and 43 %. Under any other adaptation ``"greedy"`` is the paper's
+value network. Its inputs matter little as long as the features are among them (90.1 with all, 90.1 without the
 probabilities, 89.2 without the features); states that it visits itself, beside random ones, add half a point.
 
 ``epistemic="auto"`` is dropout (30 samples, in the last layer where the network has no dropout of its own) for torch
