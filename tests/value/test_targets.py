@@ -215,9 +215,9 @@ def test_pairs_go_to_the_model_in_batches_of_bounded_size(monkeypatch):
 
     monkeypatch.setattr(held_out, "state", spy)
     found = value_targets(held_out, rows, mask)
-    assert sizes[0] == len(rows)
+    assert sum(sizes) > len(rows)  # the states themselves, then every pair of a state and a feature
     assert len(sizes) > 5
-    assert max(sizes[1:]) == 7
+    assert max(sizes) == 7
     for ours, theirs in zip(found, expected, strict=True):
         assert_allclose(ours, theirs, rtol=0, atol=1e-9)
 

@@ -114,7 +114,7 @@ class ImageSchema(Schema):
         whole = self.dtype.kind == "f" or bool(self.castable(rows.values).all())
         return rows.values.astype(self.dtype if whole else np.float32).reshape(len(rows), *self.shape)
 
-    def castable(self, values: np.ndarray) -> np.ndarray:
+    def castable(self, values: np.ndarray, columns: Iterable[int] | None = None) -> np.ndarray:
         """(n,) images whose pixels all fit the dtype of the training images."""
         if self.dtype.kind == "f":
             return np.ones(len(values), dtype=bool)
