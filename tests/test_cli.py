@@ -157,7 +157,9 @@ def test_demo_of_a_tree_prints_the_rules_of_the_last_step(tmp_path):
     firing, possible = (part.count("- if ") for part in said.split("Could still decide"))
     assert 1 <= firing <= 3
     assert 1 <= possible <= 3
-    one = r"- if (?:[\d.]+ < )?\S+ [<>]=? [\d.]+.*?: [012], confidence \d+% \(.*?\d+ rows? given to fit.*?\), weight \d+%"
+    one = (
+        r"- if (?:[\d.]+ < )?\S+ [<>]=? [\d.]+.*?: [012], confidence \d+% \(.*?\d+ rows? given to fit.*?\), weight \d+%"
+    )
     assert len(re.findall(one, " ".join(said.split()))) == firing
     assert max(len(line) for line in said.splitlines()) <= 80
     assert "The rules behind it" in page.read_text(encoding="utf-8")

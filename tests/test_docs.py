@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -40,7 +41,7 @@ def test_no_module_is_over_300_lines():
 
 def test_the_examples_for_contributors_run():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     data = names["load_iris"]()
