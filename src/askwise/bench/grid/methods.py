@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -15,9 +16,10 @@ from askwise.acquire import DQN, Greedy
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.errors import InvalidInput, listed
-from askwise.predict import MaskTrainedPredictor
+from askwise.predict import MaskTrainedPredictor, ReparametrizedPredictor, RulePredictor
 from askwise.reference_models import make_model
 from askwise.selector import DynamicFeatureSelector
+from askwise.value import ValueEstimator
 
 
 def fit_method(name: str, task: Task) -> FeatureAcquirer:
@@ -43,7 +45,7 @@ def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> Dy
         costs=task.costs,
         groups=task.groups,
         adaptation=adaptation() if callable(adaptation) else adaptation,
-        policy=policy() if callable(policy) else policy,
+        policy=policy(task) if callable(policy) else policy,
         random_state=task.seed,
         progress=False,
     )
@@ -60,17 +62,34 @@ def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
     return baseline.fit(task.X_train, task.y_train)
 
 
-GREEDY = partial(Greedy, "network")
-"""The paper's greedy policy, with its two-headed estimator."""
+def _rl(task: Task) -> DQN:
+    """The Q-network, on the schedule of the task's settings."""
+    return DQN(task.settings.schedule)
+
+
+def _greedy(task: Task) -> Greedy:
+    """The paper's greedy policy, with its two-headed estimator."""
+    return Greedy("network")
+
+
+def _greedy_individual(task: Task) -> Greedy:
+    """The same, its estimator trained for as long as the paper trains one "individually"."""
+    return Greedy(ValueEstimator(epochs=10, random_state=task.seed))
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is fitted on a task, and what it is."""
+    """How a method is fitted on a task, what it is, and the optional package that it needs."""
 
     title: str
     fit: Callable[[Task], FeatureAcquirer]
     sees_everything: bool = False
+    package: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package that it needs beyond those of askwise is there."""
+        return self.package is None or find_spec(self.package) is not None
 
 
 def _selector(title: str, backbone: str, adaptation: Any, policy: Any) -> Method:
@@ -81,20 +100,37 @@ def _baseline(title: str, kind: Any) -> Method:
     return Method(title, partial(_fit_baseline, kind), kind.sees_everything)
 
 
-MASKED = partial(MaskTrainedPredictor, None)
-MASKED_AND_REPARAMETRIZED = partial(MaskTrainedPredictor, None, reparametrized=True)
+UNGATED = partial(ReparametrizedPredictor, None, "last-layer", gate=False)
+MASKED = partial(MaskTrainedPredictor, None, reference="own")
+MASKED_AND_REPARAMETRIZED = partial(MASKED, reparametrized=True)
+BEST_RULE = partial(RulePredictor, None, aggregation="best")
 METHODS: dict[str, Method] = {
-    "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", DQN),
-    "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", GREEDY),
-    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", DQN),
-    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", GREEDY),
-    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", DQN),
-    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", GREEDY),
-    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", DQN),
-    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", GREEDY),
-    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", GREEDY),
-    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, DQN),
-    "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, DQN),
+    "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", _rl),
+    "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", _greedy),
+    "rl-remlp-ungated": _selector("rl-remlp, reparametrized at every subset size", "mlp", UNGATED, _rl),
+    "greedy-remlp-ungated": _selector("greedy-remlp, reparametrized at every subset size", "mlp", UNGATED, _greedy),
+    "greedy-remlp-individual": _selector(
+        "greedy-remlp, value network trained for 10 epochs", "mlp", "last-layer", _greedy_individual
+    ),
+    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", _rl),
+    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", _greedy),
+    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", _rl),
+    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", _greedy),
+    "rl-cart-best": _selector("rl-cart, the single best rule answers", "tree", BEST_RULE, _rl),
+    "greedy-cart-best": _selector("greedy-cart, the single best rule answers", "tree", BEST_RULE, _greedy),
+    "greedy-subset-cart": _selector("greedy, rules of a CART grown for subsets", "subset-tree", "rules", _greedy),
+    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", _rl),
+    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", _greedy),
+    "greedy-ftree-best": _selector("greedy-ftree, the single best rule answers", "fuzzy-tree", BEST_RULE, _greedy),
+    "greedy-subset-ftree": _selector(
+        "greedy, rules of a fuzzy tree grown for subsets", "subset-fuzzy-tree", "rules", _greedy
+    ),
+    "greedy-ferl": replace(
+        _selector("greedy, rules of the fuzzy tree FERL of ex-fuzzy", "ferl", "rules", _greedy), package="ex_fuzzy"
+    ),
+    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", _greedy),
+    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, _rl),
+    "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, _rl),
     "askwise": _selector("the defaults of this library, MLP", "mlp", "auto", "auto"),
     "random-mlp": _selector("random order, MLP on mean-imputed rows", "mlp", "mean", "random"),
     "static-cmi": _baseline("one ranking by conditional mutual information", baselines.StaticCMI),
