@@ -40,12 +40,14 @@ def check_methods(names: list[str]) -> None:
 def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
     """The paper's method around a model that is trained first and then not changed."""
     model = make_model(backbone, task.seed).fit(task.X_train, task.y_train)
+    if policy is DQN:
+        policy = partial(DQN, task.settings.schedule)
     selector = DynamicFeatureSelector(
         model,
         costs=task.costs,
         groups=task.groups,
         adaptation=adaptation() if callable(adaptation) else adaptation,
-        policy=policy(task) if callable(policy) else policy,
+        policy=policy() if callable(policy) else policy,
         random_state=task.seed,
         progress=False,
     )
@@ -62,19 +64,11 @@ def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
     return baseline.fit(task.X_train, task.y_train)
 
 
-def _rl(task: Task) -> DQN:
-    """The Q-network, on the schedule of the task's settings."""
-    return DQN(task.settings.schedule)
+GREEDY = partial(Greedy, "network")
+"""The paper's greedy policy, with its two-headed estimator."""
 
-
-def _greedy(task: Task) -> Greedy:
-    """The paper's greedy policy, with its two-headed estimator."""
-    return Greedy("network")
-
-
-def _greedy_individual(task: Task) -> Greedy:
-    """The same, its estimator trained for as long as the paper trains one "individually"."""
-    return Greedy(ValueEstimator(epochs=10, random_state=task.seed))
+GREEDY_INDIVIDUAL = partial(Greedy, ValueEstimator(epochs=10))
+"""The same, the estimator trained for as long as the paper trains one "individually"."""
 
 
 @dataclass(frozen=True)
@@ -105,32 +99,32 @@ MASKED = partial(MaskTrainedPredictor, None, reference="own")
 MASKED_AND_REPARAMETRIZED = partial(MASKED, reparametrized=True)
 BEST_RULE = partial(RulePredictor, None, aggregation="best")
 METHODS: dict[str, Method] = {
-    "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", _rl),
-    "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", _greedy),
-    "rl-remlp-ungated": _selector("rl-remlp, reparametrized at every subset size", "mlp", UNGATED, _rl),
-    "greedy-remlp-ungated": _selector("greedy-remlp, reparametrized at every subset size", "mlp", UNGATED, _greedy),
+    "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", DQN),
+    "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", GREEDY),
+    "rl-remlp-ungated": _selector("rl-remlp, reparametrized at every subset size", "mlp", UNGATED, DQN),
+    "greedy-remlp-ungated": _selector("greedy-remlp, reparametrized at every subset size", "mlp", UNGATED, GREEDY),
     "greedy-remlp-individual": _selector(
-        "greedy-remlp, value network trained for 10 epochs", "mlp", "last-layer", _greedy_individual
+        "greedy-remlp, value network trained for 10 epochs", "mlp", "last-layer", GREEDY_INDIVIDUAL
     ),
-    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", _rl),
-    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", _greedy),
-    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", _rl),
-    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", _greedy),
-    "rl-cart-best": _selector("rl-cart, the single best rule answers", "tree", BEST_RULE, _rl),
-    "greedy-cart-best": _selector("greedy-cart, the single best rule answers", "tree", BEST_RULE, _greedy),
-    "greedy-subset-cart": _selector("greedy, rules of a CART grown for subsets", "subset-tree", "rules", _greedy),
-    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", _rl),
-    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", _greedy),
-    "greedy-ftree-best": _selector("greedy-ftree, the single best rule answers", "fuzzy-tree", BEST_RULE, _greedy),
+    "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", DQN),
+    "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", GREEDY),
+    "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", DQN),
+    "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", GREEDY),
+    "rl-cart-best": _selector("rl-cart, the single best rule answers", "tree", BEST_RULE, DQN),
+    "greedy-cart-best": _selector("greedy-cart, the single best rule answers", "tree", BEST_RULE, GREEDY),
+    "greedy-subset-cart": _selector("greedy, rules of a CART grown for subsets", "subset-tree", "rules", GREEDY),
+    "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", DQN),
+    "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", GREEDY),
+    "greedy-ftree-best": _selector("greedy-ftree, the single best rule answers", "fuzzy-tree", BEST_RULE, GREEDY),
     "greedy-subset-ftree": _selector(
-        "greedy, rules of a fuzzy tree grown for subsets", "subset-fuzzy-tree", "rules", _greedy
+        "greedy, rules of a fuzzy tree grown for subsets", "subset-fuzzy-tree", "rules", GREEDY
     ),
     "greedy-ferl": replace(
-        _selector("greedy, rules of the fuzzy tree FERL of ex-fuzzy", "ferl", "rules", _greedy), package="ex_fuzzy"
+        _selector("greedy, rules of the fuzzy tree FERL of ex-fuzzy", "ferl", "rules", GREEDY), package="ex_fuzzy"
     ),
-    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", _greedy),
-    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, _rl),
-    "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, _rl),
+    "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", GREEDY),
+    "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, DQN),
+    "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, DQN),
     "askwise": _selector("the defaults of this library, MLP", "mlp", "auto", "auto"),
     "random-mlp": _selector("random order, MLP on mean-imputed rows", "mlp", "mean", "random"),
     "static-cmi": _baseline("one ranking by conditional mutual information", baselines.StaticCMI),

@@ -23,7 +23,7 @@ from askwise.bench.report.figures import (
 )
 from askwise.bench.report.illustrations import illustration_pictures
 from askwise.bench.report.rows import Quantity, data_name, method_name, ordered_data
-from askwise.bench.report.study_tables import MEASURES, subset_errors
+from askwise.bench.report.uncertainty_tables import MEASURES, subset_errors
 from askwise.plotting import COLORS, svg
 
 MOST_POINTS = 150
