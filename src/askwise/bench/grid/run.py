@@ -11,6 +11,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
+from askwise.bench.grid.images import IMAGES
 from askwise.bench.grid.methods import METHODS, check_methods, fit_method
 from askwise.bench.grid.store import collect, open_folder, results
 from askwise.bench.grid.suites import SUITES, Suite
@@ -74,7 +75,7 @@ def _trials(
 ) -> Iterator[Trial]:
     tables: Sequence[str]
     if suite.data is None:
-        tables = [table for table in data or profile.data if table not in suite.without]
+        tables = [table for table in data or profile.data if table not in (*suite.without, *IMAGES)]
     else:
         tables = [table for table in suite.data if table in data] if data else suite.data[: profile.own_tables]
     for table in tables:

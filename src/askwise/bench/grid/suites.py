@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from askwise.bench.grid.methods import METHODS
+from askwise.bench.grid.images import IMAGE_METHODS, IMAGES
+from askwise.bench.grid.methods import TABULAR
 from askwise.bench.grid.trials import Study
 from askwise.bench.studies.accuracy import accuracy
+from askwise.bench.studies.images import images
 from askwise.bench.studies.policies import l1_weights, risk_weights, unavailable
 from askwise.bench.studies.subsets import bias, reparametrization, risk_gap
 from askwise.bench.studies.summary import summary
@@ -24,7 +26,7 @@ SHIFTED = ["greedy-cart", "rl-cart", "rl-remlp", "rl-mlp", "admlp", "adremlp", "
 WITH_MEMBERS = ["greedy-cart", "rl-cart", "rl-mlp", "rl-remlp", "admlp", "adremlp", "askwise"]
 GAPS = ["greedy-cart", "rl-cart", "rl-remlp", "rl-mlp", "admlp", "adremlp", "askwise"]
 REPARAMETRIZED = ["rl-remlp", "rl-remlp-ungated"]
-WITHOUT_A_MODEL_PER_SUBSET = [name for name in METHODS if name != "static-best"]
+WITHOUT_A_MODEL_PER_SUBSET = [name for name in TABULAR if name != "static-best"]
 """Each row has a subset of its own there, and `StaticBest` would train a forest for every one of them."""
 
 
@@ -61,8 +63,8 @@ class Suite:
 
 SUITES: dict[str, Suite] = {
     "data": Suite("The tables", "Appendix G", summary, ["static-cmi"]),
-    "variable": Suite("Accuracy under random prices", "Table 1", accuracy, list(METHODS), "variable"),
-    "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, list(METHODS)),
+    "variable": Suite("Accuracy under random prices", "Table 1", accuracy, TABULAR, "variable"),
+    "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, TABULAR),
     "lambda": Suite("Weight of epistemic uncertainty", "Table 2", risk_weights, GREEDY),
     "bias": Suite("Bias against the model of the subset", "Table 3, Appendix E", bias, JUDGED),
     "selective": Suite(
@@ -92,6 +94,7 @@ SUITES: dict[str, Suite] = {
     "scatter": Suite("Aleatoric against epistemic uncertainty", "Appendix F", scatter, WITH_MEMBERS),
     "l1": Suite("L1 weight of the value network", "Appendix G", l1_weights, ["greedy-remlp"], without=LARGE),
     "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
-    "prices": Suite("Accuracy under published prices", "beyond", accuracy, list(METHODS), "published", PRICED),
-    "switch": Suite("One feature tells which others matter", "beyond", accuracy, list(METHODS), data=("switch",)),
+    "prices": Suite("Accuracy under published prices", "beyond", accuracy, TABULAR, "published", PRICED),
+    "switch": Suite("One feature tells which others matter", "beyond", accuracy, TABULAR, data=("switch",)),
+    "images": Suite("Images patch by patch", "Table 4, Figures 2 and 3", images, list(IMAGE_METHODS), data=IMAGES),
 }
