@@ -104,7 +104,8 @@ def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequenc
         lacking = [method for method in methods or [] if method not in suite.methods]
         if lacking:
             found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
-        lacking = [table for table in data or [] if table in suite.without or table not in (suite.data or data or [])]
+        known = [table for table in data or [] if table not in (*suite.without, *IMAGES)]
+        lacking = [table for table in data or [] if table not in (suite.data or known)]
         if lacking:
             takes = f"takes the data {', '.join(suite.data)}; not" if suite.data else "does not take the data"
             found.append(f"{name} {takes} {', '.join(lacking)}.")
