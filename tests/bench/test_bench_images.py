@@ -9,20 +9,20 @@ from typer.testing import CliRunner
 
 pytest.importorskip("torch")
 
-from askwise.bench.grid import images as image_grid  # noqa: E402
-from askwise.bench.grid import run as runner  # noqa: E402
-from askwise.bench.grid.images import IMAGE_METHODS  # noqa: E402
-from askwise.bench.grid.suites import SUITES  # noqa: E402
-from askwise.bench.grid.tasks import Limits, make_task  # noqa: E402
-from askwise.bench.paper.claims import FAILS, HOLDS, judged  # noqa: E402
-from askwise.bench.paper.image_claims import IMAGE_CLAIMS  # noqa: E402
-from askwise.bench.paper.image_results import ACCURACIES  # noqa: E402
-from askwise.bench.report.image_results import image_pictures, image_tables  # noqa: E402
-from askwise.bench.report.report import write_page  # noqa: E402
-from askwise.bench.report.rows import read_rows  # noqa: E402
-from askwise.cli.app import app  # noqa: E402
-from askwise.datasets.images import ImageDataset  # noqa: E402
-from askwise.errors import AskwiseError, InvalidInput  # noqa: E402
+from askwise.bench.grid import images as image_grid
+from askwise.bench.grid import run as runner
+from askwise.bench.grid.images import IMAGE_METHODS
+from askwise.bench.grid.suites import SUITES
+from askwise.bench.grid.tasks import Limits, make_task
+from askwise.bench.paper.claims import FAILS, HOLDS, judged
+from askwise.bench.paper.image_claims import IMAGE_CLAIMS
+from askwise.bench.paper.image_results import ACCURACIES
+from askwise.bench.report.image_results import image_pictures, image_tables
+from askwise.bench.report.report import write_page
+from askwise.bench.report.rows import read_rows
+from askwise.cli.app import app
+from askwise.datasets.images import ImageDataset
+from askwise.errors import AskwiseError, InvalidInput
 
 LEVELS = range(1, 11)
 
@@ -98,7 +98,7 @@ def test_the_paper_profile_takes_the_papers_network_and_stages(monkeypatch, tmp_
     monkeypatch.setenv("ASKWISE_DATA", str(tmp_path))
     assert runner.PROFILES["paper"].settings.images == "paper"
     assert image_grid._network("mnist", "paper", 10).fc.out_features == 10
-    with pytest.raises(InvalidInput, match="resnet18-f37072fd.pth"):
+    with pytest.raises(InvalidInput, match=r"resnet18-f37072fd\.pth"):
         image_grid._network("cifar10", "paper", 10)
 
 
