@@ -121,9 +121,15 @@ def image_pictures(rows: pd.DataFrame) -> list[Picture]:
     """Figures 2 and 3, a panel per set of images."""
     if Quantity("images", "accuracy").of(rows).empty:
         return []
-    note = "Mean over seeds. Solid: patches chosen by the method; dotted: in random order."
+    both = " Solid: patches chosen by the method; dotted: in random order."
     pictures = [
-        line_picture(name, f"Images: {title.lower()}", label, note, _panels(rows, metric, dotted, title, percent))
+        line_picture(
+            name,
+            f"Images: {title.lower()}",
+            label,
+            f"Mean over seeds.{both if dotted else ''}",
+            _panels(rows, metric, dotted, title, percent),
+        )
         for name, title, label, metric, dotted, percent in FIGURES
     ]
     gain = _mean(_levels(rows, "accuracy") - _levels(rows, "random_accuracy"))
@@ -145,6 +151,7 @@ def _mean(by_level: pd.DataFrame) -> pd.DataFrame:
 
 def _by_data(solid: pd.DataFrame, dotted: pd.DataFrame | None) -> list[Panel]:
     found = [name for name in DATA if name in solid.index.get_level_values("data")]
+    solid = solid.reindex(_methods(solid.index.get_level_values("method")), level="method")  # the order of the legend
     return [Panel(DATA[name], _of(solid, name), None if dotted is None else _of(dotted, name)) for name in found]
 
 
