@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -31,10 +32,17 @@ from askwise.schema import read_table
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
+ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
+"""Models of the benchmarks alone."""
+
 TEST_SHARE = 0.3
 MOST_TRAINING_ROWS = 1500
 MOST_TEST_ROWS = 150
 MOST_TEST_CELLS = 5500
+N_SUBSETS = 10
+"""Subsets per node of a tree that is grown for them."""
+
+DENSE_ONLY = ("subset-tree", "fuzzy-tree", "subset-fuzzy-tree", "ferl")
 MOST_CATEGORIES = 30
 """Columns that one category column may become; rarer categories share the last of them."""
 
@@ -72,7 +80,7 @@ def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: b
 
 
 def make_model(name: str, seed: int) -> Pipeline:
-    """An unfitted pipeline for a raw DataFrame with numbers, categories and missing cells."""
+    """An unfitted pipeline, by a name of `MODELS` or `ONLY_MEASURED`, for a raw DataFrame with categories and NaN."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     categories = make_pipeline(
         FunctionTransformer(_as_objects),
@@ -82,7 +90,7 @@ def make_model(name: str, seed: int) -> Pipeline:
     columns = make_column_transformer(
         (numbers, make_column_selector(dtype_include="number")),
         (categories, make_column_selector(dtype_exclude="number")),
-        sparse_threshold=0.0 if name in ("subset-tree", "fuzzy-tree") else 0.3,  # these take dense rows only
+        sparse_threshold=0.0 if name in DENSE_ONLY else 0.3,
     )
     return make_pipeline(columns, _classifier(name, seed))
 
@@ -109,28 +117,30 @@ def _classifier(name: str, seed: int) -> Any:
     if name == "mlp":
         return MLPClassifier((100,), max_iter=200, random_state=seed)
     if name == "forest":
-        return RandomForestClassifier(100, random_state=seed)
+        return RandomForestClassifier(100, min_samples_split=5, min_samples_leaf=2, random_state=seed)
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
     if name == "tree":
         return DecisionTreeClassifier(min_samples_split=5, min_samples_leaf=2, random_state=seed)
     if name == "subset-tree":
         return SubsetCartClassifier(random_state=seed)
-    if name == "fuzzy-tree":
-        return FuzzyTreeClassifier(random_state=seed)
+    if name in ("fuzzy-tree", "subset-fuzzy-tree"):
+        return FuzzyTreeClassifier(n_subsets=N_SUBSETS if name == "subset-fuzzy-tree" else 0, random_state=seed)
+    if name == "ferl":
+        return _imported("ex_fuzzy", "FERL", "ferl", "ex-fuzzy")()
     if name == "xgboost":
-        return IntegerLabels(_xgboost()(n_estimators=50, random_state=seed, n_jobs=1))
+        boosted = _imported("xgboost", "XGBClassifier", "xgboost", '"askwise[boosting]"')
+        return IntegerLabels(boosted(n_estimators=50, random_state=seed, n_jobs=1))
     raise InvalidInput(f"model must be one of {', '.join(MODELS)}; got {name!r}.")
 
 
-def _xgboost() -> Any:
+def _imported(module: str, name: str, model: str, package: str) -> Any:
     try:
-        from xgboost import XGBClassifier
+        return getattr(import_module(module), name)
     except ImportError:
         raise AskwiseError(
-            'The model xgboost needs a package that is not installed. Install it with: pip install "askwise[boosting]"'
+            f"The model {model} needs a package that is not installed. Install it with: pip install {package}"
         ) from None
-    return XGBClassifier
 
 
 def _as_objects(frame: pd.DataFrame) -> pd.DataFrame:

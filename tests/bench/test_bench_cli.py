@@ -287,10 +287,10 @@ def test_report_writes_a_page_and_a_markdown_file(copy):
     for text in (html, markdown):
         assert accuracy in text
         assert logistic in text
-    assert html.count("<svg") == 5  # accuracy, its calibration, against random, entropy; and the Bernoulli ensembles
+    assert html.count("<svg") == 4 + 4  # accuracy, its calibration, against random, entropy; and the illustrations
     assert "askwise bench" in markdown  # the command that made it
     linked = re.findall(r"\]\((.+?)\)", markdown)
-    assert len(linked) == 5
+    assert len(linked) == 8
     for name in linked:
         assert ElementTree.parse(copy / name).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 

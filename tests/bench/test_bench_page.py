@@ -14,12 +14,11 @@ from askwise.bench.grid.run import run
 from askwise.bench.grid.store import COLUMNS, collect
 from askwise.bench.grid.trials import Trial, write
 from askwise.bench.report.figures import SHOWN, accuracy_pictures, method_colors
+from askwise.bench.report.illustrations import ILLUSTRATIONS, decompositions, illustration_pictures
 from askwise.bench.report.report import make_page, to_markdown, write_page
 from askwise.bench.report.rows import Quantity, read_rows
 from askwise.bench.report.study_figures import (
     MOST_POINTS,
-    bernoulli_picture,
-    decompositions,
     pictures,
     points,
     study_pictures,
@@ -101,7 +100,7 @@ def test_what_is_missing_is_said(files):
 def test_the_same_rows_give_the_same_bytes(files, page):
     html, markdown = (file.read_text(encoding="utf-8") for file in files)
     assert all(picture.svg in html for picture in page.pictures)
-    assert bernoulli_picture().svg in html, "drawn a second time"
+    assert all(picture.svg in html for picture in illustration_pictures()), "drawn a second time"
     assert to_markdown(page) == markdown
 
 
@@ -156,7 +155,8 @@ def test_a_folder_without_a_run_is_refused(tmp_path):
 def test_curves_are_drawn_through_the_means(folder, page):
     found = {picture.name: picture for picture in page.pictures}
     drawn = ("accuracy", "ece", "difference", "entropy")
-    assert set(found) == {"bernoulli", *(f"{what}-uniform" for what in drawn)}
+    illustrated = {illustration.name for illustration in ILLUSTRATIONS}
+    assert set(found) == {*illustrated, *(f"{what}-uniform" for what in drawn)}
     rows = read_rows(folder)
     curve = re.search(r'id="accuracy-uniform-static-cmi">\s*<path d="([^"]+)"', found["accuracy-uniform"].svg)
     assert curve is not None
@@ -190,7 +190,7 @@ def test_bernoulli_members_as_the_appendix_has_them():
         assert disagreement == pytest.approx(expected, abs=1e-4)
         assert total == pytest.approx(disagreement + distance)
         assert distance[49] == pytest.approx(0, abs=1e-12)  # phi = 0.5, where the members' mean is
-    assert "KL(mean || q)" in bernoulli_picture().svg
+    assert "KL(mean || q)" in illustration_pictures()[-1].svg
 
 
 def study_lines(n):

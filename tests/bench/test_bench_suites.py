@@ -95,8 +95,10 @@ def test_every_suite_has_its_table(rows):
         ("Weight of epistemic uncertainty", "Table 2"),
         ("Prediction bias", "Table 3"),
         ("Selective prediction", "Appendix E"),
+        ("Selective prediction, averaged over the measures", "Appendix E"),
         ("Selective prediction by measure of uncertainty", "Appendix E"),
         ("Distribution shift of the test rows", "Appendix F"),
+        ("Entropy and AUROC under distribution shift", "Appendix F"),
         ("Epistemic uncertainty and risk gap", "Appendix F"),
         ("Unavailable features", "Section 2.1"),
     ]:

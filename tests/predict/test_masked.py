@@ -149,6 +149,16 @@ def test_trained_on_the_subsets_of_a_policy_it_is_best_there():
     assert losses["random masks"] < losses["masks of a policy"]
 
 
+def test_the_reference_is_the_wrapped_model_or_the_network_itself():
+    X, y = planted()
+    own = network(reference="own").fit(X, y)
+    assert_array_equal(own.predict_full(X), own.predict_proba(X))
+    assert_array_equal(own.predict_proba(X), fitted("random masks").predict_proba(X))
+    assert np.abs(own.predict_full(X) - fitted("random masks").predict_full(X)).max() > 0.01
+    with pytest.raises(InvalidInput, match=r"reference must be one of \('wrapped', 'own'\); got 'mine'"):
+        network(reference="mine").fit(X, y)
+
+
 def test_the_reparametrized_network_starts_from_the_plain_one_and_reports():
     X, _ = planted()
     plain, changed = fitted("random masks"), fitted("reparametrized")

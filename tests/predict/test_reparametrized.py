@@ -291,6 +291,26 @@ def test_what_it_learns_differs_by_subset():
     assert sureness(predictor, tells) > 0.8
 
 
+def test_without_the_gate_every_incomplete_row_is_adapted():
+    """A good model of few rows, so that the gate rejects what one wild epoch on the others makes of it."""
+    X, y = noisy(60, seed=1)
+    model = LogisticRegression().fit(X, y)
+    gated, free = (
+        predictor_of("output", model, epochs=1, learning_rate=1.0, hidden=8, gate=gate).fit(X, y)
+        for gate in (True, False)
+    )
+    imputed = ImputedPredictor(model).fit(X, y)
+    assert not gated.adaptation_report_["kept"].any()
+    assert free.adaptation_report_["kept"].tolist() == [True] * X.shape[1] + [False]
+    for size in range(X.shape[1]):
+        mask = np.arange(X.shape[1]) < size
+        assert_allclose(gated.predict_proba(X, mask), imputed.predict_proba(X, mask))
+        assert np.abs(free.predict_proba(X, mask) - imputed.predict_proba(X, mask)).max() > 0.05
+    assert_allclose(free.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(InvalidInput, match=r"gate must be True or False; got 'no'"):
+        predictor_of("output", model, gate="no").fit(X, y)
+
+
 def test_the_report_has_every_size_once():
     X, y = data()
     predictor = predictor_of("output", MODELS["regression"](), holdout=0.3).fit(X, y)

@@ -212,10 +212,15 @@ def test_missing_cells_and_categories():
     assert found[0] > found[1]
 
 
-def test_a_penalty_keeps_the_weights_small():
-    free, bound = (estimator(l1=l1, epochs=10).fit(held_out()) for l1 in (0.0, 30.0))
+def test_the_penalty_is_the_sum_of_the_weights_without_the_biases():
+    """A weight of 1 then leaves nothing of a network but its biases, which learn the mean of each target."""
+    free, bound = (estimator(l1=l1).fit(held_out()) for l1 in (0.0, 1.0))
     size = [sum(np.abs(weight).mean() for weight in value.layers_.weights) for value in (free, bound)]
-    assert size[1] < 0.7 * size[0]
+    assert size[1] < 0.2 * size[0]
+    state = known(np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, 1.0, -1.0, 1.0]]), [False, True, False, True])
+    gains, others = bound.reductions(state)[0]
+    assert_allclose(gains, others, atol=0.05)
+    assert gains[0] > gains[2] + 0.1
 
 
 def test_without_torch_it_says_what_to_use(monkeypatch):

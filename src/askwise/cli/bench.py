@@ -23,20 +23,46 @@ class Profile(StrEnum):
     paper = "paper"
 
 
+class Rows(StrEnum):
+    """How many rows of a large table are used."""
+
+    limited = "limited"
+    all = "all"
+
+
+PROFILES = {
+    "quick": "wine, one seed, at most 2,000 rows to train and 500 to test (all suites: about 10 minutes on two cores)",
+    "paper": "five tables, five seeds, at most 10,000 and 2,000 rows (very many hours), and the paper's settings: its "
+    "schedule of the Q-network, 100 subsets per size in the studies of the risk gap",
+}
+
+
 def _list_bench(wanted: bool) -> None:
     if not wanted:
         return
     from askwise.bench.grid.methods import METHODS
     from askwise.bench.grid.suites import SUITES
     from askwise.bench.grid.tasks import known_data
+    from askwise.bench.paper.paper_claims import CLAIMS
+    from askwise.bench.report.illustrations import ILLUSTRATIONS
 
+    typer.echo("profiles")
+    for name, about in PROFILES.items():
+        typer.echo(f"  {name:<14} {about}")
     typer.echo("suites")
     for name, suite in SUITES.items():
         typer.echo(f"  {name:<14} {suite.title} ({suite.paper})")
     typer.echo("methods")
     for name, method in METHODS.items():
-        typer.echo(f"  {name:<14} {method.title}")
+        lacking = "" if method.installed else f" (skipped: {method.package} is not installed)"
+        typer.echo(f"  {name:<24} {method.title}{lacking}")
     typer.echo(f"data\n  {', '.join(known_data())}")
+    typer.echo("illustrations (drawn in every report)")
+    for illustration in ILLUSTRATIONS:
+        typer.echo(f"  {illustration.title} ({illustration.label})")
+    typer.echo("claims (judged in every report of two seeds or more)")
+    for claim in CLAIMS:
+        typer.echo(f"  {claim.text} ({claim.where})")
     raise typer.Exit
 
 
@@ -50,11 +76,9 @@ Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; 
 Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
 Profiles = Annotated[
     Profile,
-    typer.Option(
-        help="quick: wine, one seed, at most 2,000 rows to train and 500 to test (all suites: about 10 minutes on two "
-        "cores); paper: five tables, five seeds, at most 10,000 and 2,000 rows (very many hours)."
-    ),
+    typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + "."),
 ]
+Amount = Annotated[Rows, typer.Option(help="all: every row of a large table, whatever the profile says.")]
 Listing = Annotated[
     bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and exit.")
 ]
@@ -68,6 +92,7 @@ def bench(
     out: Out = Path("askwise-bench"),
     jobs: Jobs = 1,
     profile: Profiles = Profile.quick,
+    rows: Amount = Rows.limited,
     listing: Listing = False,
 ) -> None:
     """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
@@ -77,14 +102,25 @@ def bench(
     data can be added to the same folder. Then: askwise report DIR.
     """
     with failures(f"Finished trials are kept in {out}; the same command continues from there."):
-        from askwise.bench.grid.run import check_suites, left_out, run
+        from askwise.bench.grid.run import check_suites, left_out, not_installed, run
 
         console = make_console(stderr=True)
         started = time.monotonic()
         failed: list[Progress] = []
         named = _names("--methods", methods), _names("--data", data)
-        steps = run(suites, out, profile=profile.value, seeds=seeds, methods=named[0], data=named[1], jobs=jobs)
-        for line in left_out(check_suites(suites), *named) if "all" not in suites else []:
+        steps = run(
+            suites,
+            out,
+            profile=profile.value,
+            seeds=seeds,
+            methods=named[0],
+            data=named[1],
+            jobs=jobs,
+            all_rows=rows is Rows.all,
+        )
+        chosen = check_suites(suites)
+        lacking = not_installed(chosen, named[0])
+        for line in [*lacking, *(left_out(chosen, *named) if "all" not in suites else [])]:
             console.print(line, soft_wrap=True)
         for n_run, step in enumerate(steps, start=1):
             failed += [step] if step.errors else []

@@ -22,6 +22,7 @@ from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 MakeNetwork = Callable[[int, int], Any]
+REFERENCES = ("wrapped", "own")
 
 
 class MaskTrainedPredictor(SubsetPredictor):
@@ -29,7 +30,7 @@ class MaskTrainedPredictor(SubsetPredictor):
 
     .. math:: \theta^* = \arg\min_\theta E_S\, E_{x, y}\, l(f_\theta(x_S), y)
 
-    The wrapped model is used for `predict_full` only: this is the comparison with a model that was made for subsets.
+    The wrapped model is used for `predict_full` at most: this is the comparison with a model that was made for subsets.
 
     Parameters
     ----------
@@ -47,8 +48,12 @@ class MaskTrainedPredictor(SubsetPredictor):
         single precision, and returns logits. None: one hidden ReLU layer of `width` units.
     width, epochs, learning_rate, batch_size, weight_decay
         Width of the hidden layer; training by Adam with new masks in each epoch.
-    hidden, holdout
-        Width of the network that reads the mask, and share of rows that judge it, when `reparametrized`.
+    hidden, gate, holdout
+        Width of the network that reads the mask, whether it is kept only where it helps, and the share of rows that
+        judge this, when `reparametrized`; see `ReparametrizedPredictor`.
+    reference
+        Whose answer on the full row `predict_full` is: that of the ``"wrapped"`` model, or the network's ``"own"``, as
+        in the paper.
     random_state, progress
         Seed, and whether to show a progress bar.
     """
@@ -66,7 +71,9 @@ class MaskTrainedPredictor(SubsetPredictor):
         batch_size: int = 64,
         weight_decay: float = 1e-4,
         hidden: int = 64,
+        gate: bool = True,
         holdout: float = 0.25,
+        reference: str = "wrapped",
         random_state: Any = None,
         progress: bool | str = False,
     ) -> None:
@@ -80,7 +87,9 @@ class MaskTrainedPredictor(SubsetPredictor):
         self.batch_size = batch_size
         self.weight_decay = weight_decay
         self.hidden = hidden
+        self.gate = gate
         self.holdout = holdout
+        self.reference = reference
         self.random_state = random_state
         self.progress = progress
 
@@ -88,6 +97,8 @@ class MaskTrainedPredictor(SubsetPredictor):
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
+        if self.reference not in REFERENCES:
+            raise InvalidInput(f"reference must be one of {REFERENCES}; got {self.reference!r}.")
         if self.network is not None and not callable(self.network):
             raise InvalidInput(
                 "network must be a function (n_inputs, n_classes) -> torch.nn.Module, or a module; got "
@@ -129,6 +140,10 @@ class MaskTrainedPredictor(SubsetPredictor):
         if shape != (2, n_classes):
             raise InvalidInput(f"network must return logits of shape (n, {n_classes}); got {shape} for 2 rows.")
         return made.train()
+
+    def full_proba(self, rows: EncodedRows) -> np.ndarray:
+        """`predict_full` of encoded rows."""
+        return self.proba(rows) if self.reference == "own" else super().full_proba(rows)
 
     def _unchanged(self, rows: EncodedRows) -> np.ndarray:
         logits = self.network_.features(self.coder_(rows)) @ self.network_.weight + self.network_.bias

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from askwise.errors import InvalidInput
 from askwise.networks import import_torch, seeded, train
-from askwise.parameters import ADAM, Limits, Number, Whole, check_limits
+from askwise.parameters import ADAM, Flag, Limits, Number, Whole, check_limits
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -28,6 +28,7 @@ ADAPTER_LIMITS: Limits = {
     "epochs": Whole(0),
     "weight_decay": Number(),
     "hidden": Whole(1),
+    "gate": Flag(),
     "holdout": Number(0, 1, above=True, below=True),
 }
 
@@ -52,14 +53,16 @@ class ReparametrizedPredictor(SubsetPredictor):
         Width of the network that reads the mask.
     rank
         Rank of the ``"low-rank"`` updates.
-    holdout
-        Share of the rows that decide whether the change is kept.
+    gate, holdout
+        Whether the change is kept only where it helps, as judged on a share `holdout` of the rows. Without the gate, as
+        in the paper, all rows train, the last epoch counts, and every incomplete row is adapted.
     random_state, progress
         Seed, and whether to show a progress bar.
 
     Attributes
     ----------
-    adaptation_report_ : DataFrame with the held-out log loss before and after by subset size, and whether it is kept
+    adaptation_report_ : DataFrame with the held-out log loss before and after by subset size, and whether it is kept;
+        without the gate the loss is that of the training rows
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class ReparametrizedPredictor(SubsetPredictor):
         weight_decay: float = 1e-3,
         hidden: int = 64,
         rank: int = 4,
+        gate: bool = True,
         holdout: float = 0.25,
         random_state: Any = None,
         progress: bool | str = False,
@@ -85,6 +89,7 @@ class ReparametrizedPredictor(SubsetPredictor):
         self.weight_decay = weight_decay
         self.hidden = hidden
         self.rank = rank
+        self.gate = gate
         self.holdout = holdout
         self.random_state = random_state
         self.progress = progress
@@ -138,6 +143,8 @@ def train_adapter(
 ) -> tuple[Adapter, pd.DataFrame]:
     """Train an adapter on random masks of three quarters of the rows; judge it by subset size on the others.
 
+    Without the gate of `options` it is trained on all rows, and the last epoch is taken for every size.
+
     `complete(rows)` gives what the adapter reads of partly observed rows, `before(rows)` the unchanged answers.
     """
     import torch
@@ -145,7 +152,10 @@ def train_adapter(
     rng = generator(options.random_state)
     n_columns = rows.values.shape[1]
     order = rng.permutation(len(y))
-    trained, held = train_test_split(order, test_size=options.holdout, random_state=seed_from(rng))
+    seed = seed_from(rng)
+    trained, held = (
+        train_test_split(order, test_size=options.holdout, random_state=seed) if options.gate else (order, order)
+    )
     repeated = np.repeat(held, max(1, 2000 // len(held)))
     held_rows = rows.take(repeated).masked(sample(len(repeated), n_columns + 1, rng)[:, :n_columns])
     held_mask, held_inputs = held_rows.observed, adapter.inputs(complete(held_rows))
@@ -165,7 +175,7 @@ def train_adapter(
                 torch.as_tensor(held_inputs, dtype=torch.float32), torch.as_tensor(held_mask, dtype=torch.float32)
             )
         losses = torch.nn.functional.cross_entropy(logits, held_labels, reduction="none").numpy()
-        if losses.mean() < best["losses"].mean():
+        if not options.gate or losses.mean() < best["losses"].mean():
             best.update(losses=losses, state=[parameter.detach().clone() for parameter in parameters])
 
     with seeded(seed_from(rng)):
@@ -188,7 +198,8 @@ def train_adapter(
             for parameter, value in zip(parameters, best["state"], strict=True):
                 parameter.copy_(value)
     adapter.freeze()
-    return adapter, _report(held_mask.sum(axis=1), loss_before, best["losses"], n_columns)
+    report = _report(held_mask.sum(axis=1), loss_before, best["losses"], n_columns)
+    return adapter, report if options.gate else report.assign(kept=report["size"] < n_columns)
 
 
 def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns: int) -> pd.DataFrame:

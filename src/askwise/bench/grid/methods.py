@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -15,9 +16,10 @@ from askwise.acquire import DQN, Greedy
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.errors import InvalidInput, listed
-from askwise.predict import MaskTrainedPredictor
+from askwise.predict import MaskTrainedPredictor, ReparametrizedPredictor, RulePredictor
 from askwise.reference_models import make_model
 from askwise.selector import DynamicFeatureSelector
+from askwise.value import ValueEstimator
 
 
 def fit_method(name: str, task: Task) -> FeatureAcquirer:
@@ -38,6 +40,8 @@ def check_methods(names: list[str]) -> None:
 def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
     """The paper's method around a model that is trained first and then not changed."""
     model = make_model(backbone, task.seed).fit(task.X_train, task.y_train)
+    if policy is DQN:
+        policy = partial(DQN, task.settings.schedule)
     selector = DynamicFeatureSelector(
         model,
         costs=task.costs,
@@ -63,14 +67,23 @@ def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
 GREEDY = partial(Greedy, "network")
 """The paper's greedy policy, with its two-headed estimator."""
 
+GREEDY_INDIVIDUAL = partial(Greedy, ValueEstimator(epochs=10))
+"""The same, the estimator trained for as long as the paper trains one "individually"."""
+
 
 @dataclass(frozen=True)
 class Method:
-    """How a method is fitted on a task, and what it is."""
+    """How a method is fitted on a task, what it is, and the optional package that it needs."""
 
     title: str
     fit: Callable[[Task], FeatureAcquirer]
     sees_everything: bool = False
+    package: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package that it needs beyond those of askwise is there."""
+        return self.package is None or find_spec(self.package) is not None
 
 
 def _selector(title: str, backbone: str, adaptation: Any, policy: Any) -> Method:
@@ -81,17 +94,34 @@ def _baseline(title: str, kind: Any) -> Method:
     return Method(title, partial(_fit_baseline, kind), kind.sees_everything)
 
 
-MASKED = partial(MaskTrainedPredictor, None)
-MASKED_AND_REPARAMETRIZED = partial(MaskTrainedPredictor, None, reparametrized=True)
+UNGATED = partial(ReparametrizedPredictor, None, "last-layer", gate=False)
+MASKED = partial(MaskTrainedPredictor, None, reference="own")
+MASKED_AND_REPARAMETRIZED = partial(MASKED, reparametrized=True)
+BEST_RULE = partial(RulePredictor, None, aggregation="best")
 METHODS: dict[str, Method] = {
     "rl-remlp": _selector("Q-network, MLP with a reparametrized last layer", "mlp", "last-layer", DQN),
     "greedy-remlp": _selector("greedy, MLP with a reparametrized last layer", "mlp", "last-layer", GREEDY),
+    "rl-remlp-ungated": _selector("rl-remlp, reparametrized at every subset size", "mlp", UNGATED, DQN),
+    "greedy-remlp-ungated": _selector("greedy-remlp, reparametrized at every subset size", "mlp", UNGATED, GREEDY),
+    "greedy-remlp-individual": _selector(
+        "greedy-remlp, value network trained for 10 epochs", "mlp", "last-layer", GREEDY_INDIVIDUAL
+    ),
     "rl-mlp": _selector("Q-network, MLP on mean-imputed rows", "mlp", "mean", DQN),
     "greedy-mlp": _selector("greedy, MLP on mean-imputed rows", "mlp", "mean", GREEDY),
     "rl-cart": _selector("Q-network, rules of a CART", "tree", "rules", DQN),
     "greedy-cart": _selector("greedy, rules of a CART", "tree", "rules", GREEDY),
+    "rl-cart-best": _selector("rl-cart, the single best rule answers", "tree", BEST_RULE, DQN),
+    "greedy-cart-best": _selector("greedy-cart, the single best rule answers", "tree", BEST_RULE, GREEDY),
+    "greedy-subset-cart": _selector("greedy, rules of a CART grown for subsets", "subset-tree", "rules", GREEDY),
     "rl-ftree": _selector("Q-network, rules of a fuzzy tree", "fuzzy-tree", "rules", DQN),
     "greedy-ftree": _selector("greedy, rules of a fuzzy tree", "fuzzy-tree", "rules", GREEDY),
+    "greedy-ftree-best": _selector("greedy-ftree, the single best rule answers", "fuzzy-tree", BEST_RULE, GREEDY),
+    "greedy-subset-ftree": _selector(
+        "greedy, rules of a fuzzy tree grown for subsets", "subset-fuzzy-tree", "rules", GREEDY
+    ),
+    "greedy-ferl": replace(
+        _selector("greedy, rules of the fuzzy tree FERL of ex-fuzzy", "ferl", "rules", GREEDY), package="ex_fuzzy"
+    ),
     "greedy-forest": _selector("greedy, rules of a random forest", "forest", "rules", GREEDY),
     "admlp": _selector("Q-network, a network trained under masks", "mlp", MASKED, DQN),
     "adremlp": _selector("Q-network, the same, reparametrized", "mlp", MASKED_AND_REPARAMETRIZED, DQN),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,10 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
-from askwise.bench.grid.methods import check_methods, fit_method
+from askwise.bench.grid.methods import METHODS, check_methods, fit_method
 from askwise.bench.grid.store import collect, open_folder, results
 from askwise.bench.grid.suites import SUITES, Suite
-from askwise.bench.grid.tasks import Limits, known_data, make_task
+from askwise.bench.grid.tasks import OURS, PAPERS, Limits, Settings, known_data, make_task
 from askwise.bench.grid.trials import Study, Trial, read_result, work
 from askwise.errors import AskwiseError, InvalidInput
 
@@ -23,18 +23,19 @@ from askwise.errors import AskwiseError, InvalidInput
 class Profile:
     """How much is run: `quick` saves on data and seeds, never on training.
 
-    `own_tables` is how many of a suite's own tables are used, in their order.
+    `own_tables` is how many of a suite's own tables are used, in their order; `settings` are ours or the paper's.
     """
 
     data: tuple[str, ...]
     n_seeds: int
     limits: Limits
     own_tables: int
+    settings: Settings = OURS
 
 
 PROFILES = {
     "quick": Profile(("wine",), 1, Limits(2000, 500), own_tables=1),
-    "paper": Profile(("wine", "heart", "cirrhosis", "yeast", "diabetes130"), 5, Limits(10_000, 2_000), own_tables=9),
+    "paper": Profile(("wine", "heart", "cirrhosis", "yeast", "diabetes130"), 5, Limits(10_000, 2_000), 9, PAPERS),
 }
 
 
@@ -77,9 +78,21 @@ def _trials(
     else:
         tables = [table for table in suite.data if table in data] if data else suite.data[: profile.own_tables]
     for table in tables:
-        for method in suite.methods if methods is None else [name for name in methods if name in suite.methods]:
+        for method in [name for name in suite.methods if methods is None or name in methods]:
+            if not METHODS[method].installed:
+                continue
             for seed in range(profile.n_seeds if seeds is None else seeds):
                 yield Trial(table, method, suite.prices, seed)
+
+
+def not_installed(suites: Sequence[str], methods: Sequence[str] | None) -> list[str]:
+    """Methods that are skipped for the lack of an optional package, a sentence each."""
+    wanted = {name for suite in suites for name in SUITES[suite].methods if methods is None or name in methods}
+    return [
+        f"{name} is skipped, because its package {METHODS[name].package} is not installed."
+        for name in sorted(wanted)
+        if not METHODS[name].installed
+    ]
 
 
 def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequence[str] | None) -> list[str]:
@@ -115,10 +128,12 @@ def run(
     methods: Sequence[str] | None = None,
     data: Sequence[str] | None = None,
     jobs: int = 1,
+    all_rows: bool = False,
 ) -> Iterator[Progress]:
     """Run what has no result yet; yields after each trial, and writes ``rows.csv`` at the end.
 
-    The arguments are checked at once, not when the first trial is awaited.
+    With `all_rows` large tables are not sampled. The arguments are checked at once, not when the first trial is
+    awaited.
     """
     out = Path(out)
     chosen = PROFILES.get(profile)
@@ -127,19 +142,23 @@ def run(
     for name, number in {"seeds": seeds, "jobs": jobs}.items():
         if number is not None and (not isinstance(number, int) or number < 1):
             raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
+    if all_rows:
+        chosen = replace(chosen, limits=Limits(None, None))
     trials = plan(check_suites(suites), chosen, seeds, methods, data)
     if not trials:
-        raise InvalidInput(f"Nothing to run. {' '.join(left_out(check_suites(suites), methods, data))}")
-    open_folder(out, profile, asdict(chosen.limits), command(suites, profile, seeds, methods, data))
+        reasons = [*not_installed(check_suites(suites), methods), *left_out(check_suites(suites), methods, data)]
+        raise InvalidInput(f"Nothing to run. {' '.join(reasons)}")
+    told = command(suites, profile, seeds, methods, data, all_rows=all_rows)
+    open_folder(out, profile, asdict(chosen.limits), told)
     # Foreign files are reported now, not when the last trial has ended.
     results(out, {trial.file(out, name) for trial, studies in trials.items() for name in studies})
-    return _run(trials, out, chosen.limits, jobs)
+    return _run(trials, out, chosen, jobs)
 
 
-def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, limits: Limits, jobs: int) -> Iterator[Progress]:
+def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, profile: Profile, jobs: int) -> Iterator[Progress]:
     waiting = {trial: studies for trial, studies in trials.items() if _pending(trial, studies, out)}
     n_done = len(trials) - len(waiting)
-    work_to_do = (delayed(_work)(trial, list(studies), out, asdict(limits)) for trial, studies in waiting.items())
+    work_to_do = (delayed(_work)(trial, list(studies), out, profile) for trial, studies in waiting.items())
     try:
         pool = Parallel(n_jobs=max(1, min(jobs, len(waiting))), return_as="generator_unordered")
         for trial, errors in pool(work_to_do):
@@ -160,15 +179,13 @@ def _pending(trial: Trial, suites: Iterable[str], out: Path) -> list[str]:
     return [name for name, known in found.items() if known is None or known["error"]]
 
 
-def _work(
-    trial: Trial, suites: Sequence[str], out: Path, limits: dict[str, int]
-) -> tuple[Trial, dict[str, str | None]]:
+def _work(trial: Trial, suites: Sequence[str], out: Path, profile: Profile) -> tuple[Trial, dict[str, str | None]]:
     suites = _pending(trial, suites, out)
     if not suites:  # another run has finished it meanwhile
         return trial, {}
 
     def fit(trial: Trial) -> tuple[Any, Any]:
-        task = make_task(trial.data, trial.prices, trial.seed, Limits(**limits))
+        task = make_task(trial.data, trial.prices, trial.seed, profile.limits, profile.settings)
         return task, fit_method(trial.method, task)
 
     # Trials run in parallel, so each uses one core only; the numbers do not depend on how many there are.
@@ -182,6 +199,8 @@ def command(
     seeds: int | None = None,
     methods: Sequence[str] | None = None,
     data: Sequence[str] | None = None,
+    *,
+    all_rows: bool = False,
 ) -> str:
     """The command line that runs the same."""
     options = {
@@ -189,6 +208,7 @@ def command(
         "methods": None if methods is None else ",".join(methods),
         "data": None if data is None else ",".join(data),
         "profile": profile,
+        "rows": "all" if all_rows else None,
     }
     given = [f"--{name} {value}" for name, value in options.items() if value is not None]
     return " ".join(["askwise bench", *suites, *given])

@@ -30,7 +30,7 @@ REMEDY = (
 )
 
 
-def open_folder(out: Path, profile: str, limits: dict[str, int], command: str) -> None:
+def open_folder(out: Path, profile: str, limits: dict[str, int | None], command: str) -> None:
     """Make the folder, or see that what is in it was made by the same parameters; and note the command there."""
     if out.exists() and not out.is_dir():
         raise InvalidInput(f"{out} is a file; choose a folder with --out.")

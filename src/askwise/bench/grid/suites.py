@@ -17,14 +17,30 @@ LARGE = ("diabetes130",)
 """Tables on which a model per subset, or seven value networks, would take hours."""
 
 PRICED = ("hepatitis", "heart")
-GREEDY = ["greedy-remlp", "greedy-mlp", "greedy-cart", "greedy-ftree"]
+GREEDY = ["greedy-remlp", "greedy-mlp", "greedy-cart", "greedy-ftree", "greedy-remlp-individual"]
 JUDGED = ["rl-remlp", "rl-mlp", "vip", "dime", "cwcf", "invase", "greedy-cart", "askwise"]
-SELECTIVE = ["vip", "rl-remlp", "rl-mlp", "dime", "greedy-cart", "greedy-remlp", "askwise"]
-SHIFTED = ["greedy-cart", "rl-cart", "rl-remlp", "rl-mlp", "admlp", "adremlp", "dime", "vip", "askwise"]
+SELECTIVE = ["vip", "rl-remlp", "rl-remlp-ungated", "rl-mlp", "dime", "greedy-cart", "greedy-remlp", "askwise"]
+SHIFTED = [
+    "greedy-cart",
+    "rl-cart",
+    "rl-remlp",
+    "rl-remlp-ungated",
+    "rl-mlp",
+    "admlp",
+    "adremlp",
+    "dime",
+    "vip",
+    "askwise",
+]
 WITH_MEMBERS = ["greedy-cart", "rl-cart", "rl-mlp", "rl-remlp", "admlp", "adremlp", "askwise"]
-GAPS = ["greedy-cart", "rl-remlp", "rl-mlp", "admlp", "askwise"]
-REPARAMETRIZED = ["rl-remlp"]
-WITHOUT_A_MODEL_PER_SUBSET = [name for name in METHODS if name != "static-best"]
+GAPS = ["greedy-cart", "rl-cart", "rl-remlp", "rl-remlp-ungated", "rl-mlp", "admlp", "adremlp", "askwise"]
+REPARAMETRIZED = ["rl-remlp", "rl-remlp-ungated"]
+VARIANTS = ["rl-remlp-ungated", "greedy-remlp-ungated", "greedy-remlp-individual", "rl-cart-best", "greedy-cart-best"]
+VARIANTS += ["greedy-ftree-best", "greedy-subset-cart", "greedy-subset-ftree", "greedy-ferl"]
+"""Other settings of a method, which are compared under random and equal prices only."""
+
+COMPARED = [name for name in METHODS if name not in VARIANTS]
+WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"]
 """Each row has a subset of its own there, and `StaticBest` would train a forest for every one of them."""
 
 
@@ -65,13 +81,33 @@ SUITES: dict[str, Suite] = {
     "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, list(METHODS)),
     "lambda": Suite("Weight of epistemic uncertainty", "Table 2", risk_weights, GREEDY),
     "bias": Suite("Bias against the model of the subset", "Table 3, Appendix E", bias, JUDGED),
-    "selective": Suite("Selective prediction and rejection curves", "Appendix E", selective, SELECTIVE, "variable"),
-    "shift": Suite("Noise on half of the numeric columns", "Appendix F", shift, SHIFTED),
-    "risk-gap": Suite("Epistemic uncertainty and the risk gap", "Appendix F", risk_gap, GAPS, without=LARGE),
-    "reparam": Suite("Reparametrization, risk gap", "Appendix F", reparametrization, REPARAMETRIZED, without=LARGE),
+    "selective": Suite(
+        "Selective prediction by and over the measures, rejection curves",
+        "Appendix E",
+        selective,
+        SELECTIVE,
+        "variable",
+    ),
+    "shift": Suite(
+        "Noise on half of the numeric columns: accuracy, ECE, entropy, AUROC, variance", "Appendix F", shift, SHIFTED
+    ),
+    "risk-gap": Suite(
+        "Epistemic uncertainty and the risk gap, with averages and p values",
+        "Appendix F",
+        risk_gap,
+        GAPS,
+        without=LARGE,
+    ),
+    "reparam": Suite(
+        "Reparametrization: risk gap by data and budget, shares of better and worse subsets, p values",
+        "Appendix F",
+        reparametrization,
+        REPARAMETRIZED,
+        without=LARGE,
+    ),
     "scatter": Suite("Aleatoric against epistemic uncertainty", "Appendix F", scatter, WITH_MEMBERS),
     "l1": Suite("L1 weight of the value network", "Appendix G", l1_weights, ["greedy-remlp"], without=LARGE),
     "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
-    "prices": Suite("Accuracy under published prices", "beyond", accuracy, list(METHODS), "published", PRICED),
-    "switch": Suite("One feature tells which others matter", "beyond", accuracy, list(METHODS), data=("switch",)),
+    "prices": Suite("Accuracy under published prices", "beyond", accuracy, COMPARED, "published", PRICED),
+    "switch": Suite("One feature tells which others matter", "beyond", accuracy, COMPARED, data=("switch",)),
 }

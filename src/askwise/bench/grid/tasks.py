@@ -23,10 +23,30 @@ SWITCH_ROWS = 1500
 
 @dataclass(frozen=True)
 class Limits:
-    """The most rows of a table that are used; of a larger one, a random sample."""
+    """The most rows of a table that are used; of a larger one, a random sample; None = all rows."""
 
-    training: int
-    testing: int
+    training: int | None
+    testing: int | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the paper's own settings replace ours.
+
+    Attributes
+    ----------
+    schedule
+        Preset of the Q-networks.
+    subsets_per_size
+        Random subsets of each size in the studies of the risk gap; None = their own number.
+    """
+
+    schedule: str = "batched"
+    subsets_per_size: int | None = None
+
+
+OURS = Settings()
+PAPERS = Settings("paper", subsets_per_size=100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +62,7 @@ class Task:
     y_test: np.ndarray
     costs: Any
     groups: Mapping[str, Sequence[Any]] | None
+    settings: Settings = OURS
 
 
 def known_data() -> list[str]:
@@ -49,7 +70,7 @@ def known_data() -> list[str]:
     return sorted([*names(), *MADE])
 
 
-def make_task(data: str, prices: str, seed: int, limits: Limits) -> Task:
+def make_task(data: str, prices: str, seed: int, limits: Limits, settings: Settings = OURS) -> Task:
     """80 % of the rows to train, 20 % to test, by class, or by row group where rows belong together."""
     if data not in known_data():
         raise InvalidInput(f"There is no data set {data!r}. The data sets are: {', '.join(known_data())}.")
@@ -67,6 +88,7 @@ def make_task(data: str, prices: str, seed: int, limits: Limits) -> Task:
         dataset.y[test],
         _costs(dataset, prices, seed),
         dataset.groups,
+        settings,
     )
 
 

@@ -82,17 +82,18 @@ def _contradictions(compared: Iterable[tuple[str, float, str, float, str]]) -> s
 
 def against_random(methods: Iterable[str], rows: pd.DataFrame) -> list[Finding]:
     """Points of accuracy that the choices of each method gain over random ones."""
-    gain = _gain_over_random(rows)
+    gain = gain_over_random(rows)
     return [Finding.over(f"{method_name(name)}, points gained", of_method(gain, name)) for name in methods]
 
 
 def hardly_beats_random(method: str, points: float, rows: pd.DataFrame) -> list[Finding]:
     """How far the gain of a method over random choices stays below a margin."""
-    left = points - of_method(_gain_over_random(rows), method)
+    left = points - of_method(gain_over_random(rows), method)
     return [Finding.over(f"{points:g} minus the points gained", left)]
 
 
-def _gain_over_random(rows: pd.DataFrame) -> pd.Series:
+def gain_over_random(rows: pd.DataFrame) -> pd.Series:
+    """Points of accuracy by (data, method, seed)."""
     return accuracy_by_seed(rows, "variable") - accuracy_by_seed(rows, "variable", "random_accuracy")
 
 

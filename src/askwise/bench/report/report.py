@@ -124,7 +124,7 @@ def _about(manifest: dict[str, Any], rows: pd.DataFrame, timings: pd.DataFrame) 
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and a draw of random prices"),
         ("suites", ", ".join(sorted(timings["suite"].unique()))),
         ("profile", manifest["profile"]),
-        ("rows at most", ", ".join(f"{most} for {name}" for name, most in manifest["limits"].items())),
+        ("rows at most", ", ".join(f"{most or 'all'} for {name}" for name, most in manifest["limits"].items())),
         ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[TRIAL].drop_duplicates()):,} fits"),
         ("made with", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
         ("tracing a number", TRACE),

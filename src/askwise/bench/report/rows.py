@@ -33,7 +33,7 @@ class Quantity:
 
     study: str
     metric: str
-    at: Mapping[str, float | str | list[float]] = field(default_factory=dict)
+    at: Mapping[str, float | str | list[float] | list[str]] = field(default_factory=dict)
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Its rows."""

@@ -1,4 +1,4 @@
-"""The figures of the studies, drawn from rows; and the Bernoulli ensembles of Appendix A, which need none."""
+"""The figures of the studies, drawn from rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from askwise.bench.report.figures import (
     method_colors,
     panel_grid,
 )
+from askwise.bench.report.illustrations import illustration_pictures
 from askwise.bench.report.rows import Quantity, data_name, method_name, ordered_data
-from askwise.bench.report.study_tables import MEASURES, subset_errors
+from askwise.bench.report.uncertainty_tables import MEASURES, subset_errors
 from askwise.plotting import COLORS, svg
-from askwise.uncertainty import epistemic_divergence, kl_divergence, mutual_information
 
-N_MEMBERS = 2000
 MOST_POINTS = 150
 
 
@@ -87,7 +86,7 @@ SCATTERS = (
 
 def pictures(rows: pd.DataFrame) -> list[Picture]:
     """Every figure that the rows allow."""
-    return [*accuracy_pictures(rows), *study_pictures(rows), bernoulli_picture()]
+    return [*accuracy_pictures(rows), *study_pictures(rows), *illustration_pictures()]
 
 
 def study_pictures(rows: pd.DataFrame) -> list[Picture]:
@@ -224,46 +223,5 @@ def draw_points(content: Clouds) -> Figure:
         if content.diagonal:
             axes.axline((0, 0), slope=1, color="#9aa1ab", linewidth=1, linestyle="--")
         finish_axes(axes, cloud.title, content.x, content.y)
-    add_legend(figure, grid)
-    return figure
-
-
-def bernoulli_picture() -> Picture:
-    """Appendix A: e = EU + KL(mean || q) for members Bernoulli(theta) and a primary model Bernoulli(phi)."""
-    uniform = (np.arange(N_MEMBERS) + 0.5) / N_MEMBERS
-    cases = {"theta uniform on [0, 1]": uniform, "theta 0 or 1, half each": np.array([0.0, 1.0])}
-    note = (
-        "e, the divergence of the members from the primary model, is their disagreement with each other (EU) plus the "
-        "divergence of their mean from it. In nats."
-    )
-    return Picture(
-        "bernoulli", "Bernoulli ensembles", "Appendix A", note, svg("bernoulli", draw_bernoulli, decompositions(cases))
-    )
-
-
-def decompositions(cases: Mapping[str, np.ndarray]) -> list[Panel]:
-    """Both terms and their sum over phi, computed as the library computes them for its own predictions."""
-    phi = np.linspace(0.01, 0.99, 99)
-    primary = np.column_stack([1 - phi, phi])  # (n, 2)
-    panels = []
-    for title, theta in cases.items():
-        members = np.repeat(np.column_stack([1 - theta, theta])[:, None, :], len(phi), axis=1)  # (k, n, 2)
-        terms = {
-            "e": epistemic_divergence(members, primary),
-            "EU": mutual_information(members),
-            "KL(mean || q)": kl_divergence(members.mean(axis=0), primary),
-        }
-        panels.append(Panel(title, pd.DataFrame(terms, index=phi).T))
-    return panels
-
-
-def draw_bernoulli(panels: Sequence[Panel]) -> Figure:
-    """The three curves of each ensemble."""
-    figure, grid = panel_grid(len(panels))
-    for axes, panel in zip(grid, panels, strict=True):
-        for (name, values), color in zip(panel.lines.iterrows(), COLORS, strict=False):
-            axes.plot(values.index, values, color=color, linewidth=1.8, label=name)
-        finish_axes(axes, panel.title, "phi, of the primary model", "nats")
-        axes.set_ylim(0, 3)
     add_legend(figure, grid)
     return figure

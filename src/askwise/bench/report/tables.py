@@ -1,4 +1,4 @@
-"""The tables of accuracy: means, both spreads and ranks, each figure beside the paper's."""
+"""The tables of accuracy: means, both spreads and ranks, each figure beside the paper's; parts of all tables."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from askwise.bench.grid.methods import METHODS
 from askwise.bench.paper import paper_results
-from askwise.bench.report.rows import Quantity, curves, data_name, method_name
+from askwise.bench.report.rows import Quantity, curves, data_name, method_name, ordered_data, single
 
 TITLES = {
     "variable": ("Accuracy under random prices", "Table 1"),
@@ -156,3 +157,68 @@ def shown(value: float | None, digits: int) -> str:
 def _seeds(counts: Iterable[int]) -> str:
     fewest, most = min(counts), max(counts)
     return f"{most} seed{'s' * (most > 1)}" if fewest == most else f"{fewest} to {most} seeds"
+
+
+def over_data(rows: pd.DataFrame, quantity: Quantity, scale: float = 1.0) -> pd.DataFrame:
+    """By method: the mean over data (of the means over seeds and budgets), its spread over seeds, and how many data."""
+    values = scale * single(rows, quantity)
+    by_seed = values.groupby(["method", "seed"]).mean().groupby("method")
+    by_data = values.groupby(["method", "data"]).mean().groupby("method")
+    return pd.DataFrame({"mean": by_data.mean(), "spread": by_seed.std(), "n_data": by_data.size()})
+
+
+def by_method(
+    rows: pd.DataFrame,
+    title: str,
+    label: str,
+    note: str,
+    columns: Mapping[str, tuple[Quantity, float, int]],
+    printed: Mapping[str, Sequence[float]],
+) -> Table | None:
+    """A table with a column per (quantity, scale, digits); a method that lacks data that others have says so."""
+    found = {head: over_data(rows, quantity, scale) for head, (quantity, scale, _) in columns.items()}
+    n_data = pd.DataFrame({head: table["n_data"] for head, table in found.items()}).max(axis=1)
+    body = []
+    for method in [name for name in METHODS if name in n_data.index]:
+        lacking = f" ({n_data[method]:.0f} of {n_data.max():.0f} data)" if n_data[method] < n_data.max() else ""
+        line = [Entry(method_name(method) + lacking)]
+        for at, (head, (_, _, digits)) in enumerate(columns.items()):
+            paper = f"{printed[method][at]:.{digits}f}" if method in printed else ""
+            line.append(entry_of(found[head]["mean"].get(method), found[head]["spread"].get(method), digits, paper))
+        body.append(line)
+    note += " Mean over data, budgets and seeds ± spread over seeds."
+    if printed:
+        note += other_data(rows, next(iter(columns.values()))[0].study)
+    return table_of(title, label, note, ("method", *columns), body)
+
+
+def other_data(rows: pd.DataFrame, study: str) -> str:
+    """A remark where a study was not run on all of the paper's data."""
+    found = rows.loc[rows["study"] == study, "data"].unique()
+    if set(found) == set(paper_results.DATA):
+        return ""
+    return f" Ours on {', '.join(map(data_name, ordered_data(found)))}; the paper's, in brackets, on all of its data."
+
+
+def entry_of(mean: float | None, spread: float | None, digits: int, paper: str = "") -> Entry:
+    """A mean ± its spread, if there is one."""
+    known = spread is not None and not np.isnan(spread)
+    return Entry(shown(mean, digits), f"± {shown(spread, digits)}" if known else "", paper)
+
+
+def table_of(title: str, label: str, note: str, head: Sequence[str], body: Sequence[Sequence[Entry]]) -> Table | None:
+    """The table, unless it has no rows."""
+    return Table(title, label, note, tuple(head), tuple(map(tuple, body))) if body else None
+
+
+def by_level(rows: pd.DataFrame, quantity: Quantity) -> pd.Series:
+    """Mean over data and seeds by (method, level)."""
+    by_level = pd.concat([curves(rows, quantity, prices) for prices in rows["prices"].unique()])
+    means = by_level.groupby(["data", "method"]).mean().groupby("method").mean()
+    return pd.Series({(method, level): means[level][method] for method in means.index for level in means})
+
+
+def methods_of(rows: pd.DataFrame, study: str) -> list[str]:
+    """The methods that a study was run with, in the order of `METHODS`."""
+    found = set(rows.loc[rows["study"] == study, "method"])
+    return [name for name in METHODS if name in found]

@@ -34,8 +34,8 @@ from askwise.value import ValueEstimator
 RISK_WEIGHTS = (-1.0, -0.5, -0.1, 0.0, 0.1, 0.5, 1.0)
 LAMBDA_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 UNAVAILABLE_SHARES = (0.0, 0.1, 0.3, 0.5)
-L1_WEIGHTS = (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 2.0)
-"""Those of Appendix G."""
+L1_WEIGHTS = (0.0, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 1.0, 2.0)
+"""Those of Appendix G, and two smaller ones: the penalty is a sum over thousands of weights."""
 
 UNAVAILABLE = 1002
 """Keeps the draws of unavailable features apart from those of a random order of purchases, which has the same seed."""
