@@ -1,7 +1,7 @@
-"""Which columns of a table in text hold numbers, with which decimal mark, and those numbers.
+"""Finds the columns of a text table that hold numbers, and their decimal mark, and parses them.
 
-A column is numbers only if every cell is one. Leading zeros ("01") and very long digits mark codes, which stay text;
-words among numbers and commas that may separate thousands are refused, because either guess could be wrong.
+A column is numeric only if every cell is a number. Leading zeros ("01") and very long numbers indicate codes, which
+stay text; words among numbers and ambiguous commas (decimal or thousands) are errors, not guesses.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_DIGITS = 15
-"""Whole numbers with more digits are not exact as floats; a column of them is an id and stays text."""
+"""Whole numbers with more digits are not exact as floats; a column of them is an identifier and stays text."""
 
 FEW_NUMBERS = 10
-"""Up to so many different numbers among words may be categories ("1", "2", "3 or more")."""
+"""Up to this many distinct numbers among words may be categories ("1", "2", "3 or more")."""
 
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _PADDED = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
@@ -55,7 +55,7 @@ def is_number(cell: str, decimal: str, padded: bool = False) -> bool:
 
 
 def find_decimal(path: Path, columns: Sequence[TextColumn]) -> str:
-    """The decimal mark of columns of numbers; where they differ or can be read in two ways, the caller must say."""
+    """The decimal mark of columns of numbers; an error if they differ or are ambiguous."""
     commas, unsure = "", ""
     for column in columns:
         marked = [cell for cell in column.counts if "," in cell]
@@ -77,7 +77,7 @@ def find_decimal(path: Path, columns: Sequence[TextColumn]) -> str:
 
 
 def is_number_column(path: Path, column: TextColumn, decimal: str, declared: bool | None = None) -> bool:
-    """Whether a column holds numbers: as declared, or if all cells are; numbers with words among them are refused."""
+    """Whether a column holds numbers: as declared, or if all cells are numbers; a mix with words is an error."""
     odd = [cell for cell in column.counts if not is_number(cell, decimal)]
     words = [cell for cell in odd if not is_number(cell, decimal, padded=True)]
     if declared and words:

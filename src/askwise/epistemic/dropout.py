@@ -24,7 +24,7 @@ from askwise.rows import EncodedRows
 class MCDropout(EpistemicEstimator):
     """Members of a torch module with dropout: the same network under `n_samples` fixed dropout masks.
 
-    Around a reparametrized module each member has the same adaptation, applied to the thinned network.
+    Around a reparametrized module each member has the same adaptation, applied to the network under dropout.
     """
 
     def __init__(self, n_samples: int = 30, *, random_state: Any = None) -> None:

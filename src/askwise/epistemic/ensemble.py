@@ -1,4 +1,4 @@
-"""Auxiliary models that were trained like the wrapped one (Eq. 13 and Eq. 17)."""
+"""Auxiliary models trained like the wrapped one (Eq. 13 and Eq. 17)."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from askwise.rows import EncodedRows
 
 
 class AuxiliaryEnsemble(EpistemicEstimator):
-    r"""Auxiliary models that were trained like the wrapped one, used for uncertainty only.
+    r"""Auxiliary models trained like the wrapped one, used for uncertainty only.
 
     .. math:: e(x_S) = \frac{1}{k} \sum_i D_{KL}(p_{\theta_i}(y \mid x_S) \,\|\, p_\theta(y \mid x_S))
 
     Members have the class and the parameters of the wrapped model (of the last step of a Pipeline, whose fitted
-    preparation they share), another seed, and each its own adaptation to subsets.
+    preparation they share), another seed, and an adaptation to subsets each.
 
     Parameters
     ----------
     n_members
-        How many.
+        Number of members.
     resample
         ``"bootstrap"``: a bootstrap sample per class; ``"reseed"``: the same rows, another seed.
     center
@@ -107,12 +107,12 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             model.settle(predictor.training_rows_)
             if model.classes.tolist() != predictor.classes_.tolist():
                 raise InvalidInput(
-                    f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
+                    f"Every member must have the classes {predictor.classes_.tolist()}; got {model.classes.tolist()}."
                 )
         self._separate = [] if predictor.averages_the_model else self._adapted(predictor)
 
     def _adapted(self, predictor: SubsetPredictor) -> list[SubsetPredictor]:
-        """Each member in a predictor of its own; those trained here with another seed and on rows of their own."""
+        """A separate predictor for each member; members trained here get another seed and other rows."""
         rng = generator(self.random_state)
         y, adapted = predictor.training_labels_, []
         for model in self._models:
@@ -128,7 +128,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         steps, classifier = split_pipeline(predictor.estimator_)
         if isinstance(classifier, BlackBox):
             raise InvalidInput(
-                'epistemic="ensemble" trains further members, which a callable or a torch module does not allow. Use '
+                'epistemic="ensemble" trains further members, which a callable or a torch module cannot do. Use '
                 'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
                 "AuxiliaryEnsemble(estimators=[...])."
             )
@@ -144,7 +144,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         rng = generator(self.random_state)
         rows = predictor.training_rows_for_models()
         table, labels = predictor.model_.table(predictor.training_rows_.take(rows)), y[rows]
-        if has_resampling(predictor.estimator_):  # which happens somewhere between the steps: train them all
+        if has_resampling(predictor.estimator_):  # resampling happens between the steps: train them all
             steps, classifier = None, unfrozen(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []
@@ -172,7 +172,7 @@ def _can_be_cloned(classifier: Any) -> bool:
         return False
     try:
         clone(classifier)
-    except Exception:  # whatever a foreign class raises, as CatBoost does with cat_features
+    except Exception:  # third-party classes raise anything, as CatBoost does with cat_features
         return False
     return True
 
@@ -189,7 +189,7 @@ def _reseeded(estimator: Any, seed: int) -> Any:
 
 
 def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
-    """Fit a member; it stops at the same number of iterations as the wrapped model, which needs no second warning."""
+    """Fit a member; its convergence warnings repeat those of the wrapped model and are silenced."""
     with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)

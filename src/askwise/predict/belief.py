@@ -29,7 +29,7 @@ class _ByRow:
 
 @dataclass(frozen=True, eq=False)
 class Completions(_ByRow):
-    """K ways to complete each row: the pool rows used, their weights, and the answers of the model (and members)."""
+    """K completions of each row: the pool rows used, their weights, and the answers of the model (and members)."""
 
     index: np.ndarray  # (n, K)
     weights: np.ndarray  # (n, K)
@@ -44,7 +44,7 @@ class Completions(_ByRow):
 
 @dataclass(frozen=True, eq=False)
 class Belief(_ByRow):
-    """What is believed of n cases, given what is observed of them.
+    """Everything derived from what is observed of n cases.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class Belief(_ByRow):
     completions
         The completions behind the answers, where they are averages over completions and were kept.
     distances
-        (n, N) squared distances to the pool rows over the observed columns, to be extended by the next column.
+        (n, N) squared distances to the pool rows over the observed columns, extended as further columns are observed.
     observed
         (n, D) the columns that `distances` covers.
     epistemic
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
     features
-        (n, H) what the last layer of a network sees, where the predictor keeps it for members and policies.
+        (n, H) inputs of the last layer of a network, where the predictor keeps them for members and policies.
     """
 
     answers: np.ndarray
