@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,12 +13,20 @@ from askwise.epistemic.novelty import Novelty
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
+from askwise.predict.stacked import stack
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 
 class EpistemicEstimator(BaseEstimator):
-    """Uncertainty around a fitted `SubsetPredictor`; subclasses implement `_fit` and, with members, `joined`."""
+    """Uncertainty around a fitted `SubsetPredictor`; subclasses implement `_fit`.
+
+    One with members sets `_models`, to be stacked beside the wrapped model where the predictor averages it over
+    completions, or else `_separate`, a predictor for each member.
+    """
+
+    _models: Sequence[Any] = ()
+    _separate: Sequence[SubsetPredictor] = ()
 
     @property
     def around_the_mean(self) -> bool:
@@ -31,11 +40,15 @@ class EpistemicEstimator(BaseEstimator):
 
     def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
         """`predictor` with the members stacked beside its model, if all average over the same completions."""
-        return predictor
+        if not self._models or not predictor.averages_the_model:
+            return predictor
+        return predictor.with_model(stack([predictor.model_, *self._models]))
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
         """`belief` with what this estimator adds, if the members could not be called together with the model."""
-        return belief
+        if not self._separate or belief.members is not None:
+            return belief
+        return belief.with_members([member.proba(rows, leave_out) for member in self._separate])
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         raise NotImplementedError
@@ -138,8 +151,3 @@ def _alike(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     as_bytes = np.ascontiguousarray(values).view(np.dtype((np.void, values.shape[1] * values.itemsize))).reshape(-1)
     _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
     return first, inverse
-
-
-def joined_answers(belief: Belief, others: list[Any]) -> Belief:
-    """`belief` with further answers (n, C) appended."""
-    return replace(belief, answers=np.concatenate([belief.answers, np.stack(others, axis=1)], axis=1))

@@ -13,18 +13,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from askwise.epistemic.base import EpistemicEstimator, joined_answers
+from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.belief import Belief
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
-from askwise.predict.stacked import stack
 from askwise.predict.wrapped import FrozenModel, is_seed
 from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
 
 
 class AuxiliaryEnsemble(EpistemicEstimator):
@@ -72,16 +69,6 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     @property
     def around_the_mean(self) -> bool:
         return self.center == "mean"
-
-    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
-        if not predictor.averages_the_model:
-            return predictor
-        return predictor.with_model(stack([predictor.model_, *self._models]))
-
-    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        if belief.members is not None:
-            return belief
-        return joined_answers(belief, [member.proba(rows, leave_out) for member in self._separate])
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         y = predictor.classes_[predictor.training_labels_]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -78,6 +79,10 @@ class Belief(_ByRow):
     def members(self) -> np.ndarray | None:
         """(k, n, C) the members' predictions; None where there are none."""
         return self.answers[:, 1:].transpose(1, 0, 2) if self.answers.shape[1] > 1 else None
+
+    def with_members(self, others: Sequence[np.ndarray]) -> Belief:
+        """The same belief with the members' predictions (n, C) beside the model's."""
+        return replace(self, answers=np.concatenate([self.answers, np.stack(others, axis=1)], axis=1))
 
 
 def _each(part: Any, change: Any) -> Any:

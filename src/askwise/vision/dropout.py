@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 
-from askwise.epistemic.base import EpistemicEstimator, joined_answers
+from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.parameters import Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
@@ -56,8 +56,8 @@ class PatchDropout(EpistemicEstimator):
             filled = rows.filled(predictor.fill_)
             layer = predictor.layer_
             seen = [layer.as_features(run(network, layer.model, filled)) for network in self._thinned]
-            return joined_answers(belief, [predictor.answers(own, rows, self._weights[0]) for own in seen])
-        return joined_answers(belief, [predictor.answers(features, rows, weight) for weight in self._weights])
+            return belief.with_members([predictor.answers(own, rows, self._weights[0]) for own in seen])
+        return belief.with_members([predictor.answers(features, rows, weight) for weight in self._weights])
 
     def fewer(self, n_members: int) -> Self:
         """The first `n_members` of the fitted members."""
