@@ -15,6 +15,7 @@ from askwise.bench.grid.tasks import PAPERS, Limits, make_task
 from askwise.bench.paper.claims import FAILS, HOLDS
 from askwise.bench.paper.paper_claims import CLAIMS, verdicts
 from askwise.bench.report.illustrations import ILLUSTRATIONS, rare_disease_uncertainty, risk_gaps, risks_by_features
+from askwise.bench.report.report import make_page
 from askwise.bench.report.study_tables import study_tables
 from askwise.bench.studies import subsets
 from askwise.cli.app import app
@@ -70,6 +71,9 @@ def test_all_rows_of_a_large_table_on_request(tmp_path):
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["limits"] == {"training": None, "testing": None}
     assert manifest["commands"][0].endswith("--rows all")
+    about = dict(make_page(tmp_path).about)
+    assert about["rows at most"] == "all for training, all for testing"
+    assert about["settings"].startswith("Q-networks on the schedule 'batched', 25 subsets")
     rows = pd.read_csv(tmp_path / "rows.csv").set_index("metric")["value"]
     assert rows["training_rows"] + rows["test_rows"] == rows["rows"]
     with pytest.raises(InvalidInput, match="holds results made with limits"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from askwise.bench.grid.run import PROFILES
 from askwise.bench.grid.store import TRIAL, bring_up_to_date, read_manifest, read_timings, results
 from askwise.bench.grid.suites import SUITES
 from askwise.bench.grid.trials import write_whole
@@ -19,6 +20,7 @@ from askwise.bench.report.rows import data_name, method_name, ordered_data, read
 from askwise.bench.report.study_figures import pictures
 from askwise.bench.report.study_tables import tables
 from askwise.bench.report.tables import Entry, Table
+from askwise.bench.studies.subsets import SUBSETS_PER_SIZE
 from askwise.plotting import template
 
 FIGURES = "figures"
@@ -124,6 +126,7 @@ def _about(manifest: dict[str, Any], rows: pd.DataFrame, timings: pd.DataFrame) 
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and a draw of random prices"),
         ("suites", ", ".join(sorted(timings["suite"].unique()))),
         ("profile", manifest["profile"]),
+        *_settings(manifest["profile"]),
         ("rows at most", ", ".join(f"{most or 'all'} for {name}" for name, most in manifest["limits"].items())),
         ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[TRIAL].drop_duplicates()):,} fits"),
         ("made with", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
@@ -131,6 +134,15 @@ def _about(manifest: dict[str, Any], rows: pd.DataFrame, timings: pd.DataFrame) 
         ("deviations", DEVIATIONS),
         ("askwise", f"version {manifest['askwise']}"),
     ]
+
+
+def _settings(profile: str) -> list[tuple[str, str]]:
+    if profile not in PROFILES:
+        return []
+    found = PROFILES[profile].settings
+    per_size = found.subsets_per_size or SUBSETS_PER_SIZE
+    told = f"Q-networks on the schedule {found.schedule!r}, {per_size} subsets per size in the studies of the risk gap"
+    return [("settings", told)]
 
 
 def _duration(seconds: float) -> str:
