@@ -20,6 +20,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import AskwiseError, DynamicFeatureSelector, InvalidInput, Prices, wrap
+from askwise.acquire import DQN, Greedy, Static
+from askwise.epistemic import AuxiliaryEnsemble
 from askwise.predict import ConditionalPredictor, ImputedPredictor, LocalPredictor
 
 COLUMNS = ["age", "iron", "sugar", "scan"]
@@ -563,3 +565,47 @@ def test_a_multi_output_model_is_refused_by_name():
     model = DecisionTreeClassifier().fit(X, np.column_stack([X[:, 0] > 0, X[:, 1] > 0]))
     with pytest.raises(InvalidInput, match="DecisionTreeClassifier is multi-output"):
         DynamicFeatureSelector(model).fit(X, X[:, 0] > 0)
+
+
+def test_a_table_without_rows_is_refused_by_every_method():
+    X, y = numbers()
+    fitted = selector(LogisticRegression()).fit(X, y)
+    for method in (fitted.predict_proba, fitted.suggest, fitted.gains, fitted.uncertainty, fitted.acquire):
+        refused(lambda method=method: method(X.head(0)), "X has no rows")
+
+
+def test_masks_with_labels_in_another_order_are_refused():
+    X, y = numbers()
+    fitted = selector().fit(X, y)
+    turned = pd.DataFrame(True, index=X.index, columns=COLUMNS[::-1])
+    refused(lambda: fitted.suggest(X, available=turned), "available.*order.*'age'.*got.*'scan'")
+    refused(lambda: fitted.acquire(X, known=turned), "known.*order")
+    refused(lambda: fitted.acquire(X, known=turned.iloc[0]), "known.*order")
+    assert fitted.acquire(X, known=turned[COLUMNS]).order.shape[1] == 0
+    assert fitted.acquire(X, available=pd.Series([False] * 4)).order.shape[1] == 0
+
+
+def test_groups_that_cannot_be_listed_twice_or_name_no_column_are_refused():
+    X, y = numbers()
+    refused(lambda: selector(groups={"panel": (c for c in COLUMNS[:2])}).fit(X, y), r"groups\['panel'\] must list")
+    refused(lambda: selector(groups={"panel": [True, False]}).fit(X, y), "column True")
+
+
+def test_options_of_policies_members_and_jobs_are_checked():
+    X, y = numbers()
+    for options, message in (
+        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
+        ({"n_jobs": "a"}, "n_jobs must be"),
+        ({"policy": Greedy(value=[1])}, "Greedy: value"),
+        ({"policy": Static("a")}, "Static: relevance .* 4 features"),
+        ({"policy": Static([1.0])}, "Static: relevance .* 4 features"),
+        ({"epistemic": AuxiliaryEnsemble(estimators=-1)}, "estimators must be a list"),
+    ):
+        refused(lambda options=options: selector(**options).fit(X, y), message)
+    pytest.importorskip("torch")
+    refused(lambda: selector(policy=DQN(preset=[1])).fit(X, y), "DQN: preset")
+
+
+def test_a_callable_that_returns_text_is_named():
+    X, y = numbers()
+    refused(lambda: selector(lambda rows: [["a", "b"]] * len(rows)).fit(X, y), "must return numbers; got .*'a'")

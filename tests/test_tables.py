@@ -146,3 +146,15 @@ def test_a_missing_pyarrow_is_named(write, monkeypatch):
 def test_a_path_can_be_checked_without_the_heavy_libraries():
     code = "import sys, askwise.tables; sys.exit(bool({'pandas', 'numpy', 'charset_normalizer'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_spaces_after_a_number_do_not_make_it_text(write):
+    frame = read_table(write("age,rate,code,city\n31 ,1.5 ,01 ,a \n 4,2,2,b\n")).frame
+    assert frame["age"].tolist() == [31, 4]
+    assert frame["rate"].tolist() == [1.5, 2.0]
+    assert frame["code"].tolist() == ["01 ", "2"]
+    assert frame["city"].tolist() == ["a ", "b"]
+
+
+def test_a_name_too_long_for_a_file_is_refused():
+    refused("x" * 5000, "There is no file")

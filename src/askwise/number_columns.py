@@ -97,13 +97,16 @@ def to_numbers(column: TextColumn, decimal: str) -> pd.Series:
     """A column of numbers: integers if all are whole and none is missing, otherwise floats."""
     import pandas as pd
 
-    whole = None not in column.cells and all(_WHOLE.fullmatch(cell) and not _is_long(cell) for cell in column.counts)
+    whole = None not in column.cells and all(
+        _WHOLE.fullmatch(cell.strip()) and not _is_long(cell) for cell in column.counts
+    )
     convert = int if whole else float
     values = {cell: convert(_with_point(cell, decimal)) for cell in column.counts}
     return pd.Series([float("nan") if cell is None else values[cell] for cell in column.cells])
 
 
 def _with_point(cell: str, decimal: str) -> str:
+    cell = cell.strip()  # spaces around a number mean nothing; csv drops those before it
     if decimal == ".":
         return cell
     return "not a number" if "." in cell or cell.count(",") > 1 else cell.replace(",", ".")
@@ -120,7 +123,7 @@ def _has_points(column: TextColumn) -> bool:
 
 
 def _is_long(cell: str) -> bool:
-    return len(cell) > MOST_DIGITS and _WHOLE.fullmatch(cell) is not None
+    return len(cell.strip()) > MOST_DIGITS and _WHOLE.fullmatch(cell.strip()) is not None
 
 
 def _words_among_numbers(path: Path, column: TextColumn, words: Sequence[str]) -> str:

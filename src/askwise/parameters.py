@@ -75,6 +75,17 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Jobs:
+    """A number of parallel jobs as joblib counts them."""
+
+    def __str__(self) -> str:
+        return "a whole number other than 0 or None"
+
+    def allows(self, value: Any) -> bool:
+        return value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
+
+
+@dataclass(frozen=True)
 class Several:
     """A list or tuple of values within `each`: `count` of them, or at least `fewest`."""
 

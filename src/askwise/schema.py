@@ -6,7 +6,7 @@ completed arrays back into exactly the kind of table that the wrapped model was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -206,12 +206,12 @@ def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) ->
     owner: dict[int, str] = {}
     columns_of: dict[str, list[int]] = {}
     for group, listed in groups.items():
-        if isinstance(listed, str) or not isinstance(listed, Iterable) or not list(listed):
+        if isinstance(listed, str) or not isinstance(listed, Collection) or not len(listed):
             raise InvalidInput(f"groups[{group!r}] must list one or more columns by name or position; got {listed!r}.")
         for column in listed:
             if column in labels or column in names:
                 j = labels.index(column) if column in labels else names.index(column)
-            elif isinstance(column, int | np.integer) and 0 <= column < len(columns):
+            elif isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(columns):
                 j = int(column)
             else:
                 raise InvalidInput(f"groups[{group!r}] names the column {column!r}, which X does not have.")

@@ -23,7 +23,7 @@ from askwise.epistemic import (
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
-from askwise.parameters import FINITE
+from askwise.parameters import FINITE, Jobs, check_limits
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
@@ -198,6 +198,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
             if not isinstance(value, family) and not (named and value in known):
                 raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
         self._check_risk_weight()
+        check_limits(self, {"n_jobs": Jobs()})
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:

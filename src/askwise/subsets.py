@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ import numpy as np
 from askwise.errors import InvalidInput
 
 
-def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.ndarray:
-    """`mask` as a boolean array of `shape`; a single row is used for all rows."""
+def check_mask(
+    mask: Any, shape: tuple[int, int], owner: str = "mask", names: Sequence[str] | None = None
+) -> np.ndarray:
+    """`mask` as a boolean array of `shape`; one row of it is used for all rows.
+
+    The labels of a DataFrame or Series must be `names` in their order, or plain positions.
+    """
+    labels = list(getattr(mask, "columns", mask.index)) if hasattr(mask, "iloc") else []
+    if labels and names is not None and labels not in (list(names), list(range(shape[1]))):
+        raise InvalidInput(f"{owner} must have one column per feature in the order {list(names)}; got {labels}.")
     array = np.asarray(mask)
     if array.dtype != bool:
         raise InvalidInput(f"{owner} must be boolean, True or False; got {array.dtype}.")

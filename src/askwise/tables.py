@@ -75,7 +75,7 @@ class Table:
 
 def check_path(path: Path) -> Path:
     """`path`, if it is a file that can be read; fast, so it can be checked before anything is imported."""
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists, it answers for names that are too long as well
         raise InvalidInput(f"There is no file {path}. Give the path of a table in CSV, Parquet or Feather.")
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, so it cannot be read as a table. Give the path of a file in it.")

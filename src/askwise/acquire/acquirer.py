@@ -92,7 +92,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """
         rows = self._encode(X)
         if mask is not None:
-            rows = rows.masked(self.schema_.expand(check_mask(mask, (len(rows), len(self.features_)))))
+            rows = rows.masked(
+                self.schema_.expand(check_mask(mask, (len(rows), len(self.features_)), names=self.features_))
+            )
         found = self.predictor_.explain_encoded(rows, most)
         if found is None:
             raise InvalidInput(
@@ -154,9 +156,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self._check_stop(stop)
         truth = self._encode(X)
         shape = (len(truth), len(self.features_))
-        at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known")
-        present = self.schema_.any_column(truth.observed)
-        allowed = present if available is None else present & check_mask(available, shape, "available")
+        at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known", self.features_)
+        there = self.schema_.any_column(truth.observed)
+        allowed = there if available is None else there & check_mask(available, shape, "available", self.features_)
         state = self._state(truth.masked(self.schema_.expand(at_start)), budget, allowed)
         policy = self._policy_for(truth)
         blocks = self._blocks(len(truth))
@@ -230,6 +232,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         if schema is not None and not schema.tabular:
             return X
         table = as_table(X)
+        if not len(table):
+            raise InvalidInput("X has no rows; at least one is needed.")
         try:
             validate_data(self, table, reset=reset, skip_check_array=True)
         except ValueError as error:
@@ -247,7 +251,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _state(self, rows: EncodedRows, budget: Any, available: Any) -> Acquisition:
         n, shape = len(rows), (len(rows), len(self.features_))
-        allowed = np.ones(shape, dtype=bool) if available is None else check_mask(available, shape, "available")
+        allowed = (
+            np.ones(shape, dtype=bool)
+            if available is None
+            else check_mask(available, shape, "available", self.features_)
+        )
         left = check_budget(self.budget if budget is None else budget, n)
         mask = self.schema_.any_column(rows.observed)
         weight = self._risk_weight()

@@ -85,7 +85,7 @@ class DQN(Policy):
 
     def fit(self, context: PolicyContext) -> Self:
         import_torch('policy="rl"', 'policy="greedy"')
-        if self.preset not in PRESETS or self.reward not in ("gain", "area"):
+        if self.preset not in tuple(PRESETS) or self.reward not in ("gain", "area"):
             raise InvalidInput(
                 f'DQN: preset must be one of {tuple(PRESETS)} and reward "gain" or "area"; got {self.preset!r}, '
                 f"{self.reward!r}."

@@ -112,7 +112,7 @@ class Greedy(Policy):
         self.risk_weight = risk_weight
 
     def fit(self, context: PolicyContext) -> Self:
-        if isinstance(self.value, str) and self.value not in ("neighbors", "network"):
+        if self.value not in ("neighbors", "network") and not hasattr(self.value, "reductions"):
             raise InvalidInput(f'Greedy: value must be "neighbors", "network" or a Value; got {self.value!r}.')
         if self.risk_weight is not None:
             check_limits(self, {"risk_weight": FINITE})
@@ -148,11 +148,15 @@ class Static(Policy):
         self.relevance = relevance
 
     def fit(self, context: PolicyContext) -> Self:
-        self.relevance_ = (
-            mutual_information_ranking(context.rows, context.y, context.schema, context.random_state)
-            if self.relevance is None
-            else np.asarray(self.relevance, dtype=float)
-        )
+        if self.relevance is None:
+            self.relevance_ = mutual_information_ranking(context.rows, context.y, context.schema, context.random_state)
+            return self
+        given, n_features = np.asarray(self.relevance), len(context.schema.features)
+        if given.dtype.kind not in "iuf" or given.shape != (n_features,) or np.isnan(given).any():
+            raise InvalidInput(
+                f"Static: relevance must be one number for each of the {n_features} features; got {self.relevance!r}."
+            )
+        self.relevance_ = given.astype(float)
         return self
 
     def reads_members(self, risk_weight: float) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
-from askwise.parameters import Whole, check_limits
+from askwise.parameters import Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
@@ -77,6 +76,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
                 f"{self.resample!r} and {self.center!r}."
             )
+        if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
+            raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
         if self.estimators is not None:
             self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
         else:
@@ -120,8 +121,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 "AuxiliaryEnsemble(estimators=[...])."
             )
         check_limits(self, {"n_members": Whole(1)})
-        if not isinstance(self.n_jobs, Integral | None):
-            raise InvalidInput(f"AuxiliaryEnsemble: n_jobs must be a whole number or None; got {self.n_jobs!r}.")
+        check_limits(self, {"n_jobs": Jobs()})
         if not can_train_members(predictor, y):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '

@@ -198,7 +198,7 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
         raise InvalidInput("X and y have no rows; fit needs some of at least two classes.")
     check_classification_targets(labels)
     if len(np.unique(labels)) < 2:
-        raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[0]!r}.")
+        raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[:1].tolist()[0]!r}.")
     return np.asarray(labels)
 
 

@@ -193,7 +193,10 @@ class FrozenModel:
                 f"The wrapped model {name} must return probabilities of shape {expected} (rows, classes "
                 f"{self.classes.tolist()}); got {proba.shape}. Give a callable's classes with askwise.wrap."
             )
-        proba = proba.astype(float)
+        try:
+            proba = proba.astype(float)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"The wrapped model {name} must return numbers; got {proba[0].tolist()}.") from None
         sums = proba.sum(axis=1)
         if not np.all(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) or proba.min() < 0:
             row = int(np.argmax(~(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) | (proba.min(axis=1) < 0)))

@@ -104,6 +104,8 @@ class ImageSchema(Schema):
             raise InvalidInput(
                 f"X must hold images of shape {self.shape} (C, H, W), as in fit; got {images.shape[1:]}."
             )
+        if not len(images):
+            raise InvalidInput("X has no images; at least one is needed.")
         values = images.reshape(len(images), -1).astype(np.float32)
         self._check_units(images.dtype, values, "X")
         return EncodedRows(values)
