@@ -38,6 +38,8 @@ class Comparison:
         What askwise bought under the largest budget.
     note
         Why buying everything is not the same as the model with everything; empty where it is.
+    static, units
+        What the static order and the features are called.
     """
 
     curves: pd.DataFrame
@@ -45,6 +47,8 @@ class Comparison:
     priced: bool
     trajectory: Trajectory
     note: str = ""
+    static: str = "static order"
+    units: str = "features"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Story:
 
 def compare(
     selector: DynamicFeatureSelector,
-    rows: ReferenceModel,
+    rows: Any,
     budgets: Sequence[float],
     seed: int,
     say: Callable[[str], None],
@@ -80,13 +84,13 @@ def compare(
     full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
     accuracy = float(np.mean(full == rows.y_test))
     trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    note = missing_note(selector, rows, accuracy)
+    note = missing_note(selector, rows, accuracy) if selector.schema_.tabular else ""
     return Comparison(curves, accuracy, not selector.prices_.uniform, trajectory, note)
 
 
 def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:
     """The held-out case whose prediction turned most towards the truth, step by step; the first where none did."""
-    case = _turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
+    case = turning_case(trajectory, np.searchsorted(selector.classes_, rows.y_test))
     cells = selector.schema_.encode(rows.X_test.iloc[[case]]).values[0]
     session = selector.start()
     for feature in trajectory.order[case]:
@@ -110,12 +114,12 @@ def missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: f
 
 
 def _accuracy(
-    selector: DynamicFeatureSelector, policy: Policy | str, rows: ReferenceModel, budgets: Sequence[float]
+    selector: DynamicFeatureSelector, policy: Policy | str, rows: Any, budgets: Sequence[float]
 ) -> np.ndarray:
     return selector.with_policy(policy).evaluate(rows.X_test, rows.y_test, budgets)["accuracy"].to_numpy()
 
 
-def _turning_case(trajectory: Trajectory, truth: np.ndarray) -> int:
+def turning_case(trajectory: Trajectory, truth: np.ndarray) -> int:
     """Among cases that end right after having been wrong: the one with the largest rise in the true class."""
     predicted = trajectory.proba.argmax(axis=2)
     chance = np.take_along_axis(trajectory.proba, truth[:, None, None], axis=2)[:, :, 0]  # (n, T + 1)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from askwise.cli.comparison import Comparison
+    from askwise.cli.image_demo import ImageModel
     from askwise.reference_models import ReferenceModel
 
 
@@ -73,9 +74,9 @@ def print_indented(console: Console, text: str, style: str = "", indent: int = 2
     console.print(Padding(text, (0, 0, 0, indent), style=style, expand=False))
 
 
-def print_rows(console: Console, rows: ReferenceModel) -> None:
+def print_rows(console: Console, rows: ReferenceModel | ImageModel) -> None:
     """The data, the model and the split, one line each."""
-    data = repr(rows.dataset).removeprefix("Dataset(").removesuffix(")")
+    data = repr(rows.dataset).partition("(")[2].removesuffix(")")
     for what, text in (("Data", data), ("Model", rows.model), ("Split", rows.split)):
         console.print(f"{what + ':':<7}{text}")
 
@@ -88,8 +89,8 @@ def print_curves(console: Console, comparison: Comparison) -> None:
     rows = len(comparison.trajectory.order)
     console.print(f"\nAccuracy on {rows} held-out rows", style="bold")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("budget" if comparison.priced else "features", justify="right")
-    names = {"askwise": "askwise", "static": "static order", "random": "random, mean of 5"}
+    table.add_column("budget" if comparison.priced else comparison.units, justify="right")
+    names = {"askwise": "askwise", "static": comparison.static, "random": "random, mean of 5"}
     for name in names.values():
         table.add_column(name, justify="right")
     for row in comparison.curves.to_dict("records"):

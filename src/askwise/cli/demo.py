@@ -10,12 +10,14 @@ import typer
 from askwise.cli import options
 from askwise.cli.console import failures, make_console, print_curves, print_json, print_rows, progress
 from askwise.cli.steps import print_rules, print_story
+from askwise.errors import InvalidInput
 from askwise.tables import TableOptions
 
 if TYPE_CHECKING:
     from askwise.selector import DynamicFeatureSelector
 
 STEPS = 11
+IMAGES = ("mnist",)
 RULES_SHOWN = 3
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
 
@@ -38,13 +40,22 @@ def demo(
     text: options.TextColumns = None,
     number: options.NumberColumns = None,
 ) -> None:
-    """Compare ways of asking on held-out rows, follow one case step by step, and write a report."""
+    """Compare ways of asking on held-out rows, follow one case step by step, and write a report.
+
+    --data mnist does so with images, patch by patch.
+    """
     with failures():
         table = TableOptions(separator, decimal, encoding, tuple(missing or ()), tuple(text or ()), tuple(number or ()))
         source = options.Source(data, csv, target, drop or [], table)
         options.check_source(source)
         options.check_budget(budget)
         options.check_report_path(page)
+        if data in IMAGES:
+            _check_for_images(data, model, adaptation)
+            from askwise.cli.image_demo import demo_images
+
+            demo_images(data, budget, seed, page, as_json)
+            return
         from askwise.cli.comparison import RANDOM_ORDERS, compare, tell_story
         from askwise.cli.demo_report import Report, write_report
         from askwise.cli.prepare import about, facts, prepare
@@ -66,6 +77,11 @@ def demo(
         print_story(console, story)
         print_rules(console, story.trace[-1], RULES_SHOWN)
         console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
+
+
+def _check_for_images(data: str, model: options.Model, adaptation: options.Adaptation) -> None:
+    if model is not options.Model.mlp or adaptation is not options.Adaptation.auto:
+        raise InvalidInput(f"--model and --adaptation are for tables; {data} trains a small network. Leave them out.")
 
 
 def _budgets(selector: DynamicFeatureSelector, most: float | None) -> list[float]:

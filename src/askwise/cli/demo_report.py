@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -51,12 +52,16 @@ MOST_STEPS_IN_FIGURES = 15
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page says; without a `comparison` it tells the story only. `about` lists (what, text)."""
+    """All that the page says; without a `comparison` it tells the story only. `about` lists (what, text).
+
+    `film` is the story in pictures, where the case is an image.
+    """
 
     title: str
     about: list[tuple[str, str]]
     story: Story
     comparison: Comparison | None = None
+    film: Markup | None = None
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:
@@ -108,7 +113,7 @@ def draw_curves(comparison: Comparison) -> Figure:
         linewidth=0,
         gid="band-random",
     )
-    names = {"askwise": "askwise", "static": "static order", "random": "random order (mean and range)"}
+    names = {"askwise": "askwise", "static": comparison.static, "random": "random order (mean and range)"}
     for key, name in names.items():
         width = 2.4 if key == "askwise" else 1.6
         axes.plot(
@@ -121,7 +126,7 @@ def draw_curves(comparison: Comparison) -> Figure:
             label=name,
             gid=f"curve-{key}",
         )
-    axes.set_xlabel("features bought" if not comparison.priced else "budget")
+    axes.set_xlabel(f"{comparison.units} bought" if not comparison.priced else "budget")
     axes.set_ylabel("accuracy on held-out rows")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))

@@ -13,6 +13,9 @@ from askwise.errors import InvalidInput
 from askwise.vision.grid import ImageSchema
 
 HIDDEN, NEW, LIKELY, OTHER = (0.82, 0.85, 0.90), "#d1495b", "#2d6a8e", "#b8c4d0"
+STYLES: dict[str, dict[str, Any]] = {"total": {"linewidth": 4, "alpha": 0.25, "markersize": 0}}
+"""The total is almost the aleatoric part, which is drawn on top of it."""
+
 TRUST = {"total": "#30343f", "aleatoric": "#2d6a8e", "epistemic": "#d1495b"}
 
 
@@ -69,8 +72,9 @@ def _draw_image(axis: Any, schema: ImageSchema, pixels: np.ndarray, run: Traject
     from matplotlib.patches import Rectangle
 
     shown = schema.expand(run.mask_after(step)).reshape(schema.shape)[0]
-    axis.imshow(np.where(shown[..., None], pixels, HIDDEN))
+    axis.imshow(np.where(shown[..., None], pixels, HIDDEN), interpolation="none")
     axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
     if step == 0:
         axis.set_title("nothing yet", fontsize=9)
         return
@@ -90,9 +94,15 @@ def _draw_classes(axis: Any, run: Trajectory, step: int, label: Any) -> None:
     if label is not None and str(label) in names:
         bars[names.index(str(label))].set(edgecolor=NEW, linewidth=1.5)
     axis.set(xlim=(0, 1), yticks=range(len(names)), xticks=[0, 1])
+    axis.set_ylim(len(proba) - 0.4, -0.6)  # the first class on top
     axis.set_yticklabels(names, fontsize=7)
-    axis.tick_params(axis="x", labelsize=7)
-    axis.set_xlabel(f"{names[int(proba.argmax())]}: {proba.max():.0%}", fontsize=8)
+    axis.set_xticklabels([])
+    axis.tick_params(length=0)
+    axis.spines[["top", "right", "bottom"]].set_visible(False)
+    axis.spines["left"].set_color(OTHER)
+    predicted = names[int(proba.argmax())]
+    wrong = label is not None and predicted != str(label)
+    axis.set_xlabel(f"{predicted}: {proba.max():.0%}", fontsize=9, color=NEW if wrong else LIKELY, fontweight="bold")
 
 
 def _draw_trust(figure: Any, axes: Any, run: Trajectory) -> None:
@@ -104,10 +114,11 @@ def _draw_trust(figure: Any, axes: Any, run: Trajectory) -> None:
     steps = np.arange(run.n_steps + 1)
     for name, values in run.uncertainty.as_dict().items():
         if name in TRUST and np.isfinite(values[0]).all():
-            axis.plot(steps, values[0], marker="o", markersize=3, color=TRUST[name], label=name)
+            style = {"marker": "o", "markersize": 3, "color": TRUST[name], **STYLES.get(name, {})}
+            axis.plot(steps, values[0], label=name, **style)
     axis.set(xlim=(-0.5, run.n_steps + 0.5), xticks=steps, ylim=(0, None))
-    axis.set_ylabel("nats", fontsize=8)
+    axis.set_ylabel("uncertainty, nats", fontsize=8)
+    axis.set_xlabel("patches bought", fontsize=8)
     axis.tick_params(labelsize=7)
     axis.legend(fontsize=7, frameon=False, loc="upper right")
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
+    axis.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from threadpoolctl import threadpool_limits
 
+from askwise.bench.grid.images import IMAGES
 from askwise.bench.grid.methods import METHODS, check_methods, fit_method
 from askwise.bench.grid.store import collect, open_folder, results
 from askwise.bench.grid.suites import SUITES, Suite
@@ -74,7 +75,7 @@ def _trials(
 ) -> Iterator[Trial]:
     tables: Sequence[str]
     if suite.data is None:
-        tables = [table for table in data or profile.data if table not in suite.without]
+        tables = [table for table in data or profile.data if table not in (*suite.without, *IMAGES)]
     else:
         tables = [table for table in suite.data if table in data] if data else suite.data[: profile.own_tables]
     for table in tables:
@@ -103,7 +104,8 @@ def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequenc
         lacking = [method for method in methods or [] if method not in suite.methods]
         if lacking:
             found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
-        lacking = [table for table in data or [] if table in suite.without or table not in (suite.data or data or [])]
+        known = [table for table in data or [] if table not in (*suite.without, *IMAGES)]
+        lacking = [table for table in data or [] if table not in (suite.data or known)]
         if lacking:
             takes = f"takes the data {', '.join(suite.data)}; not" if suite.data else "does not take the data"
             found.append(f"{name} {takes} {', '.join(lacking)}.")

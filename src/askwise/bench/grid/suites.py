@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from askwise.bench.grid.methods import METHODS
+from askwise.bench.grid.images import IMAGE_METHODS, IMAGES
+from askwise.bench.grid.methods import TABULAR
 from askwise.bench.grid.trials import Study
 from askwise.bench.studies.accuracy import accuracy
+from askwise.bench.studies.images import images
 from askwise.bench.studies.policies import l1_weights, risk_weights, unavailable
 from askwise.bench.studies.subsets import bias, reparametrization, risk_gap
 from askwise.bench.studies.summary import summary
@@ -39,7 +41,7 @@ VARIANTS = ["rl-remlp-ungated", "greedy-remlp-ungated", "greedy-remlp-individual
 VARIANTS += ["greedy-ftree-best", "greedy-subset-cart", "greedy-subset-ftree", "greedy-ferl"]
 """Other settings of a method, which are compared under random and equal prices only."""
 
-COMPARED = [name for name in METHODS if name not in VARIANTS]
+COMPARED = [name for name in TABULAR if name not in VARIANTS]
 WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"]
 """Each row has a subset of its own there, and `StaticBest` would train a forest for every one of them."""
 
@@ -77,8 +79,8 @@ class Suite:
 
 SUITES: dict[str, Suite] = {
     "data": Suite("The tables", "Appendix G", summary, ["static-cmi"]),
-    "variable": Suite("Accuracy under random prices", "Table 1", accuracy, list(METHODS), "variable"),
-    "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, list(METHODS)),
+    "variable": Suite("Accuracy under random prices", "Table 1", accuracy, TABULAR, "variable"),
+    "uniform": Suite("Accuracy under equal prices", "Appendix E", accuracy, TABULAR),
     "lambda": Suite("Weight of epistemic uncertainty", "Table 2", risk_weights, GREEDY),
     "bias": Suite("Bias against the model of the subset", "Table 3, Appendix E", bias, JUDGED),
     "selective": Suite(
@@ -110,4 +112,5 @@ SUITES: dict[str, Suite] = {
     "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
     "prices": Suite("Accuracy under published prices", "beyond", accuracy, COMPARED, "published", PRICED),
     "switch": Suite("One feature tells which others matter", "beyond", accuracy, COMPARED, data=("switch",)),
+    "images": Suite("Images patch by patch", "Table 4, Figures 2 and 3", images, list(IMAGE_METHODS), data=IMAGES),
 }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from askwise.bench.grid.images import IMAGES, draw_images
 from askwise.datasets import load, make_switch, names
 from askwise.datasets.splits import split_rows
 from askwise.errors import InvalidInput
@@ -39,41 +38,46 @@ class Settings:
         Preset of the Q-networks.
     subsets_per_size
         Random subsets of each size in the studies of the risk gap; None = their own number.
+    images
+        Stages of training on images; see `askwise.vision.method`.
     """
 
     schedule: str = "batched"
     subsets_per_size: int | None = None
+    images: str = "quick"
 
 
 OURS = Settings()
-PAPERS = Settings("paper", subsets_per_size=100)
+PAPERS = Settings("paper", subsets_per_size=100, images="paper")
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One split of one table under one set of prices; the same for every method."""
+    """One split of one table or set of images under one set of prices; the same for every method."""
 
     data: str
     prices: str
     seed: int
-    X_train: pd.DataFrame
+    X_train: Any
     y_train: np.ndarray
-    X_test: pd.DataFrame
+    X_test: Any
     y_test: np.ndarray
     costs: Any
-    groups: Mapping[str, Sequence[Any]] | None
+    groups: Any
     settings: Settings = OURS
 
 
 def known_data() -> list[str]:
     """Names of the data sets that a task can use."""
-    return sorted([*names(), *MADE])
+    return sorted([*names(), *MADE, *IMAGES])
 
 
 def make_task(data: str, prices: str, seed: int, limits: Limits, settings: Settings = OURS) -> Task:
     """80 % of the rows to train, 20 % to test, by class, or by row group where rows belong together."""
     if data not in known_data():
         raise InvalidInput(f"There is no data set {data!r}. The data sets are: {', '.join(known_data())}.")
+    if data in IMAGES:
+        return Task(data, prices, seed, costs=None, **draw_images(data, prices, seed, limits, settings))
     dataset = make_switch(SWITCH_ROWS, random_state=seed) if data in MADE else load(data)
     train, test = split_rows(
         dataset, seed, test_share=TEST_SHARE, most_training=limits.training, most_test=limits.testing

@@ -11,6 +11,7 @@ import pandas as pd
 from askwise.bench.paper import paper_results
 from askwise.bench.paper.accuracy_claims import ACCURACY_CLAIMS, Pair, better
 from askwise.bench.paper.claims import Claim, Source, Term, Verdict, agreement, judged
+from askwise.bench.paper.image_claims import IMAGE_CLAIMS
 from askwise.bench.paper.table_claims import TABLE_CLAIMS
 from askwise.bench.report.rows import Quantity, method_name
 from askwise.bench.studies.policies import RISK_WEIGHTS
@@ -199,6 +200,7 @@ CLAIMS = [
         [Term("minus Spearman's rho, mean over methods", (None, Quantity("scatter", "spearman")), scale=-1)],
     ),
     *TABLE_CLAIMS,
+    *IMAGE_CLAIMS,
     Claim(
         "The default of this library beats RL ReMLP, VIP and the best fixed subset",
         "beyond the paper",

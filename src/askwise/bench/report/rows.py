@@ -15,7 +15,7 @@ import pandas as pd
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.grid.store import COLUMNS, REMEDY, ROWS, TRIAL, read_table
 from askwise.bench.grid.trials import PARAMETERS, WORDS
-from askwise.bench.paper import paper_results
+from askwise.bench.paper import image_results, paper_results
 from askwise.errors import InvalidInput
 
 PERCENT_PER_LEVEL = 5
@@ -95,7 +95,7 @@ def pooled_calibration_error(rows: pd.DataFrame, prices: str) -> pd.DataFrame:
 
 def data_name(data: str) -> str:
     """The paper's name of a data set, or our own."""
-    return paper_results.DATA.get(data, data)
+    return {**paper_results.DATA, **image_results.DATA}.get(data, data)
 
 
 def ordered_data(names: Iterable[str]) -> list[str]:
@@ -106,5 +106,5 @@ def ordered_data(names: Iterable[str]) -> list[str]:
 
 def method_name(method: str) -> str:
     """The paper's name of a method, or our own; † where it reads features that were not paid for."""
-    name = paper_results.METHODS.get(method, method)
+    name = {**paper_results.METHODS, **image_results.METHODS}.get(method, method)
     return f"{name}†" if method in METHODS and METHODS[method].sees_everything else name

@@ -22,6 +22,7 @@ from askwise.bench.report.figures import (
     panel_grid,
 )
 from askwise.bench.report.illustrations import illustration_pictures
+from askwise.bench.report.image_results import image_pictures
 from askwise.bench.report.rows import Quantity, data_name, method_name, ordered_data
 from askwise.bench.report.uncertainty_tables import MEASURES, subset_errors
 from askwise.plotting import COLORS, svg
@@ -86,7 +87,7 @@ SCATTERS = (
 
 def pictures(rows: pd.DataFrame) -> list[Picture]:
     """Every figure that the rows allow."""
-    return [*accuracy_pictures(rows), *study_pictures(rows), *illustration_pictures()]
+    return [*accuracy_pictures(rows), *image_pictures(rows), *study_pictures(rows), *illustration_pictures()]
 
 
 def study_pictures(rows: pd.DataFrame) -> list[Picture]:
