@@ -30,7 +30,7 @@ class EpistemicEstimator(BaseEstimator):
         return self
 
     def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
-        """`predictor` with the members stacked beside its model, if all average over the same completions."""
+        """`predictor` with the members stacked with its model, if all average over the same completions."""
         return predictor
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
