@@ -170,7 +170,7 @@ def _price(price: Any, name: Any) -> float:
     if not np.isfinite(value) or value < 0:
         raise InvalidInput(
             f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "
-            "For a feature that cannot be bought, use `available` of acquire or suggest."
+            "For a feature that is unavailable, use `available` of acquire or suggest."
         )
     return value
 

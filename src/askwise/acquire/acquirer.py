@@ -121,7 +121,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         budget
             Budget left, one number or one per row. Known features are not charged, and count for shared savings.
         available
-            (n, M) or (M,) bool: features that can be bought.
+            (n, M) or (M,) bool: features that can be acquired.
         as_names
             Return names instead of positions, None = stop.
         """
@@ -149,7 +149,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         stop
             A `Stopping` rule; None spends what it can.
         available
-            (n, M) or (M,) bool: features that can be bought.
+            (n, M) or (M,) bool: features that can be acquired.
         known
             (n, M) or (M,) bool: features known from the start; they are not charged.
         """

@@ -42,7 +42,7 @@ class Acquisition:
     mask
         (n, M) features that are known; they are not charged.
     available
-        (n, M) features that can be bought.
+        (n, M) features that can be acquired.
     left
         (n,) budget left.
     risk_weight
@@ -150,7 +150,7 @@ class Acquisition:
         return choice, scores
 
     def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Buy ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
+        """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(len(features))
         paid[rows] = self.prices.now(self.mask)[rows, features[rows]]

@@ -125,7 +125,7 @@ def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.
     returns: list[float] = []
     n_updates = n_rounds = 0
     waves = -(-dqn.n_episodes // schedule.rows_at_once)
-    for wave in track(range(waves), "learning to ask", waves, context.progress):
+    for wave in track(range(waves), "training the Q-network", waves, context.progress):
         n = min(schedule.rows_at_once, dqn.n_episodes - wave * schedule.rows_at_once)
         episode = _Episode(context, held_out, rng.integers(len(context.rows), size=n), dqn)
         while episode.buyable.any():

@@ -78,7 +78,7 @@ class Session:
         return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
 
     def suggest(self) -> Suggestion | None:
-        """The feature to acquire next; None where nothing can be bought or the stopping rule is met."""
+        """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
         if not self._thought:
             self._suggestion, self._thought = self._suggest(), True
         return self._suggestion

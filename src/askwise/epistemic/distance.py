@@ -23,7 +23,7 @@ CELLS_AT_ONCE = 1_000_000
 class FeatureDistance(EpistemicEstimator):
     """How far a case is from the training data in the model's feature space; for any model, without training.
 
-    The feature space is what the last linear layer sees (torch modules, MLPClassifier, LogisticRegression) or the
+    The feature space is the input of the last linear layer (torch modules, MLPClassifier, LogisticRegression) or the
     model's log probabilities and scaled inputs together (any other). Hidden cells are filled with typical values.
     The mean distance to the `n_neighbors` nearest training rows is given in units of its median over the training
     rows. There are no members: the other ensemble quantities are NaN.

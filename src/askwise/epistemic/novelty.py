@@ -49,7 +49,7 @@ class Novelty:
         self.sizes, self.usual = self._usual_distances(rows, position, rng)
 
     def outside(self, rows: EncodedRows) -> np.ndarray:
-        """(n, D) how far each cell is outside its training range: 0 within, 1 for a category never seen."""
+        """(n, D) how far each cell is outside its training range: 0 within, 1 for an unseen category."""
         with np.errstate(over="ignore"):
             beyond = np.maximum(self.lowest - rows.values, rows.values - self.highest) / self.spread
         unseen = rows.values >= self.n_known

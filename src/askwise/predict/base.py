@@ -43,7 +43,7 @@ class SubsetPredictor(BaseEstimator):
     """
 
     averages_the_model = False
-    """Whether the answer is a mean of the model's answers on completed rows, so that many can be asked together."""
+    """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
 
     model_: Any
 

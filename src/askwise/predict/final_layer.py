@@ -121,7 +121,7 @@ def _resamples(step: Any) -> bool:
 
 
 def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
-    """Encoded rows as the classifier at the end of a Pipeline sees them."""
+    """Encoded rows as inputs of the classifier at the end of a Pipeline."""
     table = model.table(rows)
     return table if steps is None else asked(steps, "transform", table)
 

@@ -278,7 +278,7 @@ def _number(value: float) -> str:
 
 
 def _categories(column: Column, holding: np.ndarray, every: np.ndarray, named: list[Any]) -> str:
-    """The categories that satisfy a condition, or those that do not where they are fewer."""
+    """The categories that satisfy a condition, or those that do not if they are fewer."""
     others = np.setdiff1d(every, holding)
     positive = 0 < len(holding) <= len(others) or not len(others)
     shown = [str(column.show(code, named)) for code in (holding if positive else others)]

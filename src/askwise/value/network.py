@@ -1,4 +1,4 @@
-"""The paper's value estimator: one network, two heads (Appendix G), trained with torch and served from numpy."""
+"""The paper's value estimator: one network, two heads (Appendix G), trained with torch and evaluated with numpy."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class ValueEstimator(BaseEstimator):
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            description="learning values",
+            description="training the value network",
             progress=self.progress,
         )
         return Layers.from_torch([encoder[0], encoder[3], heads], "selu")

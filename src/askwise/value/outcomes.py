@@ -94,7 +94,7 @@ def _of_group(cells: np.ndarray, is_category: np.ndarray, n_completions: int, ra
 
 
 def _coordinates(cells: np.ndarray, is_category: bool) -> np.ndarray:
-    """One column as coordinates of a point: a category by one column each, a missing number by a column of its own."""
+    """One column as coordinates of a point: one-hot categories, and an indicator of missing numbers."""
     if is_category:
         return (cells[:, None] == np.unique(cells)).astype(float)
     missing = np.isnan(cells)

@@ -27,7 +27,7 @@ FEATURES_KEPT = 16_000_000
 
 
 class PatchNetwork(SubsetPredictor):
-    r"""p(y | patches seen) by one network whose hidden patches are filled in.
+    r"""p(y | known patches) by one network whose hidden patches are filled in.
 
     With no epochs it is the paper's CNN (the wrapped network, frozen). `adapter_epochs` add ReCNN: a network of the
     mask scales the inputs of the last layer and shifts its logits, :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.

@@ -233,7 +233,7 @@ class TwoNetworks:
         return drawn.to(self.data.device) & self.data.available[rows]
 
     def transition(self, rows: Any, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-        """One step of an episode per image, after a random number of purchases: mask, patch bought, mask after."""
+        """One step of an episode per image, after a random number of purchases: mask, patch acquired, mask after."""
         import torch
         from torch.nn.functional import one_hot
 

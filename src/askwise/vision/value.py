@@ -135,13 +135,13 @@ class PatchValueNetwork(ValueEstimator):
             chosen = rng.random(len(rows)) < self.on_policy
             mask[chosen] = self._visited(held_out, rows[chosen], mask[chosen].sum(axis=1))
         asked = rng.random(mask.shape).argsort(axis=1).argsort(axis=1)
-        asked = np.where(mask, n_patches, asked).argsort(axis=1).argsort(axis=1)  # known patches are no candidates
+        asked = np.where(mask, n_patches, asked).argsort(axis=1).argsort(axis=1)  # known patches are not candidates
         candidates = None if self.n_candidates is None else asked < self.n_candidates
         targets = np.stack(value_targets(held_out, rows, mask, candidates), axis=1).astype(np.float32)
         return [self._believed(held_out, rows, mask), np.nan_to_num(targets), ~np.isnan(targets)]
 
     def _visited(self, held_out: HeldOutStates, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """(n, M) the patches that the network so far would buy, `sizes` (n,) of each image."""
+        """(n, M) the patches that the current network would acquire, `sizes` (n,) of each image."""
         mask = np.zeros((len(rows), held_out.available.shape[1]), dtype=bool)
         for step in range(int(sizes.max(initial=0))):
             open_rows = np.flatnonzero(step < sizes)
@@ -189,7 +189,7 @@ class PatchValueNetwork(ValueEstimator):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             cosine=False,
-            description="learning values",
+            description="training the value network",
             progress=self.progress,
         )
         self.layers_ = Layers.from_torch([network[0], network[3], network[6]], "relu")
