@@ -35,7 +35,7 @@ def check_methods(names: list[str]) -> None:
     """Refuse unknown names."""
     for name in names:
         if name not in METHODS:
-            raise InvalidInput(f"There is no method {name!r}. The methods are: {listed(METHODS, 40, str)}.")
+            raise InvalidInput(f"There is no method {name!r}. The methods are: {listed(METHODS, len(METHODS), str)}.")
 
 
 def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> DynamicFeatureSelector:
