@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -609,3 +610,14 @@ def test_options_of_policies_members_and_jobs_are_checked():
 def test_a_callable_that_returns_text_is_named():
     X, y = numbers()
     refused(lambda: selector(lambda rows: [["a", "b"]] * len(rows)).fit(X, y), "must return numbers; got .*'a'")
+
+
+def test_after_a_fit_that_failed_no_parts_of_two_fits_answer_together():
+    """The new columns with the old model would answer for columns in the wrong order."""
+    X, y = numbers()
+    fitted = selector(LogisticRegression()).fit(X, y)
+    turned = X[COLUMNS[::-1]]
+    with pytest.raises(InvalidInput, match="at least one member"):
+        fitted.set_params(epistemic=AuxiliaryEnsemble(estimators=[])).fit(turned, y)
+    with pytest.raises(NotFittedError):
+        fitted.predict_proba(turned)
