@@ -594,17 +594,18 @@ def test_groups_that_cannot_be_listed_twice_or_name_no_column_are_refused():
 
 def test_options_of_policies_members_and_jobs_are_checked():
     X, y = numbers()
+    text, entries, number = cast(Any, "a"), cast(Any, [1]), cast(Any, -1)
     for options, message in (
         ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
         ({"n_jobs": "a"}, "n_jobs must be"),
-        ({"policy": Greedy(value=[1])}, "Greedy: value"),
-        ({"policy": Static("a")}, "Static: relevance .* 4 features"),
-        ({"policy": Static([1.0])}, "Static: relevance .* 4 features"),
-        ({"epistemic": AuxiliaryEnsemble(estimators=-1)}, "estimators must be a list"),
+        ({"policy": Greedy(value=entries)}, "Greedy: value"),
+        ({"policy": Static(text)}, "Static: relevance .* 4 features"),
+        ({"policy": Static(entries)}, "Static: relevance .* 4 features"),
+        ({"epistemic": AuxiliaryEnsemble(estimators=number)}, "estimators must be a list"),
     ):
         refused(lambda options=options: selector(**options).fit(X, y), message)
     pytest.importorskip("torch")
-    refused(lambda: selector(policy=DQN(preset=[1])).fit(X, y), "DQN: preset")
+    refused(lambda: selector(policy=DQN(preset=entries)).fit(X, y), "DQN: preset")
 
 
 def test_a_callable_that_returns_text_is_named():
