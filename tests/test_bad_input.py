@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -593,19 +594,31 @@ def test_groups_that_cannot_be_listed_twice_or_name_no_column_are_refused():
 
 def test_options_of_policies_members_and_jobs_are_checked():
     X, y = numbers()
+    text, entries, number = cast(Any, "a"), cast(Any, [1]), cast(Any, -1)
     for options, message in (
         ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
         ({"n_jobs": "a"}, "n_jobs must be"),
-        ({"policy": Greedy(value=[1])}, "Greedy: value"),
-        ({"policy": Static("a")}, "Static: relevance .* 4 features"),
-        ({"policy": Static([1.0])}, "Static: relevance .* 4 features"),
-        ({"epistemic": AuxiliaryEnsemble(estimators=-1)}, "estimators must be a list"),
+        ({"policy": Greedy(value=entries)}, "Greedy: value"),
+        ({"policy": Static(text)}, "Static: relevance .* 4 features"),
+        ({"policy": Static(entries)}, "Static: relevance .* 4 features"),
+        ({"epistemic": AuxiliaryEnsemble(estimators=number)}, "estimators must be a list"),
     ):
         refused(lambda options=options: selector(**options).fit(X, y), message)
     pytest.importorskip("torch")
-    refused(lambda: selector(policy=DQN(preset=[1])).fit(X, y), "DQN: preset")
+    refused(lambda: selector(policy=DQN(preset=entries)).fit(X, y), "DQN: preset")
 
 
 def test_a_callable_that_returns_text_is_named():
     X, y = numbers()
     refused(lambda: selector(lambda rows: [["a", "b"]] * len(rows)).fit(X, y), "must return numbers; got .*'a'")
+
+
+def test_after_a_fit_that_failed_no_parts_of_two_fits_answer_together():
+    """The new columns with the old model would answer for columns in the wrong order."""
+    X, y = numbers()
+    fitted = selector(LogisticRegression()).fit(X, y)
+    turned = X[COLUMNS[::-1]]
+    with pytest.raises(InvalidInput, match="at least one member"):
+        fitted.set_params(epistemic=AuxiliaryEnsemble(estimators=[])).fit(turned, y)
+    with pytest.raises(NotFittedError):
+        fitted.predict_proba(turned)

@@ -768,7 +768,7 @@ def predictor_around(model):
         (
             lambda: AuxiliaryEnsemble(n_jobs=cast(Any, "a")),
             LogisticRegression,
-            "n_jobs must be a whole number or None; got 'a'",
+            "n_jobs must be a whole number other than 0 or None; got 'a'",
         ),
         (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
         (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),

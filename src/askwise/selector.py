@@ -151,10 +151,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
+        for name in ("policy_", "adaptation_report_"):  # not fitted until the end: parts of two fits must not mix
+            self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
         prices = as_prices(self.costs).resolve(schema.features)
-        self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
         self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds", "model")}
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
