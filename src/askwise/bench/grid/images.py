@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +81,8 @@ def _standardized(network: Any) -> Any:
 
 
 def _fit_paper_method(name: str, task: Task) -> FeatureAcquirer:
-    made = method(name, trained_network(task), task.groups, profile=task.settings.images, random_state=task.seed)  # type: ignore[arg-type]
-    return made.fit(task.X_train, task.y_train)  # type: ignore[attr-defined]
+    made = method(name, trained_network(task), task.groups, profile=task.settings.images, random_state=task.seed)
+    return made.fit(task.X_train, task.y_train)
 
 
 def _fit_default(task: Task) -> FeatureAcquirer:
@@ -89,7 +90,7 @@ def _fit_default(task: Task) -> FeatureAcquirer:
     return selector.fit(task.X_train, task.y_train)
 
 
-IMAGE_METHODS = {
+IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
     "cnn": ("images: greedy, a frozen network", partial(_fit_paper_method, "CNN")),
     "recnn": ("images: greedy, its last layer reparametrized", partial(_fit_paper_method, "ReCNN")),
     "adcnn": ("images: greedy, the network trained under masks", partial(_fit_paper_method, "AdCNN")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from askwise.bench.paper.image_results import ACCURACIES, DATA, METHODS
@@ -48,8 +50,12 @@ def image_tables(rows: pd.DataFrame) -> list[Table]:
     found = [name for name in DATA if name in accuracy.index.get_level_values("data")]
     tables = [_table_4(accuracy, found)] if found else []
     for name in found:
-        tables += [_by_patches(accuracy.xs(name), name), _orders(rows[rows["data"] == name], name)]
+        tables += [_by_patches(_of(accuracy, name), name), _orders(rows[rows["data"] == name], name)]
     return [table for table in tables if table is not None]
+
+
+def _of(by_data: pd.DataFrame, name: str) -> pd.DataFrame:
+    return by_data[by_data.index.get_level_values("data") == name].droplevel("data")
 
 
 def _methods(index: pd.Index) -> list[str]:
@@ -67,7 +73,7 @@ def _table_4(accuracy: pd.DataFrame, data: list[str]) -> Table | None:
             if method not in column.index:
                 line.append(Entry("-", paper=paper))
                 continue
-            own = stats[over].loc[(name, method)]
+            own: Any = stats[over].loc[(name, method)]
             spread = f"± {shown(own['over_budgets'], 2)} / {shown(own['over_seeds'], 2)}"
             line.append(Entry(shown(own["mean"], 2), spread, paper, bool(column[method] >= column.max() - 1e-9)))
         body.append(line)
@@ -78,7 +84,8 @@ def _table_4(accuracy: pd.DataFrame, data: list[str]) -> Table | None:
 
 
 def _by_patches(accuracy: pd.DataFrame, name: str) -> Table | None:
-    means, spreads = accuracy.groupby("method").mean(), accuracy.groupby("method").std()
+    means: Any = accuracy.groupby("method").mean()
+    spreads: Any = accuracy.groupby("method").std()
     body = [
         [Entry(METHODS[m]), *(entry_of(means.loc[m, k], spreads.loc[m, k], 1) for k in means.columns)]
         for m in _methods(means.index)
@@ -138,7 +145,7 @@ def _mean(by_level: pd.DataFrame) -> pd.DataFrame:
 
 def _by_data(solid: pd.DataFrame, dotted: pd.DataFrame | None) -> list[Panel]:
     found = [name for name in DATA if name in solid.index.get_level_values("data")]
-    return [Panel(DATA[name], solid.xs(name), None if dotted is None else dotted.xs(name)) for name in found]
+    return [Panel(DATA[name], _of(solid, name), None if dotted is None else _of(dotted, name)) for name in found]
 
 
 def _colors(lines: pd.DataFrame) -> dict[str, str]:
