@@ -14,7 +14,7 @@ from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
     """The features acquired for each row, in order, and the prediction after each step.
 
@@ -41,6 +41,10 @@ class Trajectory:
     start: np.ndarray
     features: list[str]
     classes: np.ndarray
+
+    def __repr__(self) -> str:
+        n = len(self.order)
+        return f"<Trajectory: {n} cases, up to {self.n_steps} purchases; to_frame() has a row per step>"
 
     @property
     def n_steps(self) -> int:
