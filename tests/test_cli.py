@@ -541,6 +541,7 @@ def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
     )
     dialog = Dialog(make_console(), selector.fit(X, y), X, {}, None)
     suggestion = dialog.session.suggest()
+    assert suggestion is not None
     assert (suggestion.feature, suggestion.gain) == ("noise", 0.0)
     dialog._advise(suggestion)
     said = capsys.readouterr().out
@@ -562,6 +563,50 @@ def test_rounding_error_reads_as_zero():
         "-",
         "infinite",
     ]
+
+
+def test_prices_are_given_by_name(csv):
+    case = ["ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
+    found = json.loads(run(*case, "--price", "size=2.5", "--price", "color [hue] = 0", text="q\n").stdout)
+    assert {entry["feature"]: entry["cost"] for entry in found["ranking"]} == {
+        "size": 2.5,
+        "color [hue]": 0.0,
+        "flag": 1.0,
+        "count": 1.0,
+    }
+    for given, message in (
+        ("sise=2", "--price must be NAME=PRICE with the name of a feature (size,"),
+        ("size", "got 'size'"),
+        ("size=much", "--price size=much: the price must be a number"),
+        ("size=-1", "'size'"),
+    ):
+        result = run(*case, f"--price={given}", text="q\n")
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert "training" not in result.stderr
+
+
+def test_all_unusable_columns_are_named_at_once(csv):
+    names = [f"Smith {i}" for i in range(80)]
+    result = run("demo", "--csv", csv(name=names, other=names), "--target", "answer")
+    assert result.exit_code == 2
+    assert "--drop 'name'" in result.stderr
+    assert "--drop 'other'" in result.stderr
+    result = run("demo", "--csv", csv(), "--target", "anwser", "--drop", "nope")
+    assert "has no column 'anwser', 'nope'" in result.stderr
+    assert "training" not in result.stderr
+
+
+def test_flags_take_no_value_in_the_help():
+    shown = run("ask", "--help").output
+    line = next(line for line in shown.splitlines() if "--json" in line)
+    assert "bool" not in line
+
+
+def test_small_tables_are_used_whole():
+    table = pd.DataFrame({"x": np.arange(900), "y": np.arange(900) % 7})
+    data = Dataset("made", table, np.tile(["a", "b"], 450), None, None, "")
+    assert "not used" not in train_reference_model(data, "tree", 0).split
 
 
 def test_ask_says_when_one_could_stop():

@@ -250,8 +250,8 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, ran
 
 def _refuse_columns(estimator: Any, X: Any, error: Exception) -> NoReturn:
     """`InvalidInput` where an estimator cannot be fitted because a column is text; any other error as it is."""
-    columns = X.select_dtypes(exclude=["number", "bool"]).columns if isinstance(X, pd.DataFrame) else []
-    if not len(columns) or not isinstance(error, ValueError) or isinstance(error, InvalidInput):
+    columns = list(X.select_dtypes(exclude=["number", "bool"])) if isinstance(X, pd.DataFrame) else []
+    if not columns or not isinstance(error, ValueError) or isinstance(error, InvalidInput):
         raise error
     raise InvalidInput(
         f"{type(estimator).__name__} could not be fitted on these columns ({str(error).strip().rstrip('.')}). Not "
