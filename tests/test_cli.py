@@ -91,6 +91,7 @@ def test_demo_compares_and_walks_and_writes(wine):
     askwise = [float(row[1].rstrip("*%")) for row in rows]
     assert askwise[-1] >= 90 > askwise[0]
     assert "The model with everything: " in result.stdout
+    assert "Budgets of 1 to 10 of the 13 features are compared." in result.stdout
     assert "Held-out case" in result.stdout
     assert f"Report: {page}" in result.stdout
     assert "Accuracy by budget" in page.read_text(encoding="utf-8")
@@ -563,6 +564,14 @@ def test_rounding_error_reads_as_zero():
         "-",
         "infinite",
     ]
+
+
+def test_what_was_volunteered_late_is_marked_in_the_record():
+    result = run("ask", "--model", "logistic", "--json", "--known", "hue=1", text="2.5\nalcohol = 13\nq\n")
+    said = " ".join(result.stderr.split())
+    assert "The earlier steps are computed again, as if alcohol had been known from the start." in said
+    assert "Volunteered, and shown as known from the start: alcohol." in said
+    assert json.loads(result.stdout)["volunteered"] == ["alcohol"]
 
 
 def test_prices_are_given_by_name(csv):

@@ -63,10 +63,12 @@ def ask(
         story = Story("A case typed in", report["trace"], known=dialog.known)
         console.print("\nThe case, step by step", style="bold")
         print_story(console, story)
+        if dialog.volunteered:
+            console.print(f"Volunteered, and shown as known from the start: {', '.join(dialog.volunteered)}.")
         if page is not None:
             write_report(
                 page, Report(f"{rows.dataset.name}, {model.value}", about(rows, selector, seed, price or []), story)
             )
             console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
         if as_json:
-            print_json(report)
+            print_json({**report, "volunteered": dialog.volunteered})

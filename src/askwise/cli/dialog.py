@@ -55,7 +55,7 @@ class Dialog:
         self.selector = selector
         self.schema = selector.schema_
         self.X_train = X_train
-        self.known = known
+        self.given = self.known = known
         self.budget = budget
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
@@ -82,6 +82,11 @@ class Dialog:
                 self._complain(error)
         self.console.print(f"\n{self._why_finished()}")
 
+    @property
+    def volunteered(self) -> list[str]:
+        """Features whose values were typed as NAME = VALUE; the steps show them as known from the start."""
+        return [name for name, value in self.known.items() if name not in self.given or self.given[name] != value]
+
     def _take(self, feature: str, answer: Any, volunteered: bool) -> None:
         """Enter an answer; the case stays as it was if the model fails on it."""
         others = [step for step in self.steps if step[0] != feature]  # it may have been unavailable before
@@ -97,6 +102,9 @@ class Dialog:
             raise InvalidInput(f"The model cannot use this value ({reason}); type another one.") from None
         self.past.append((self.known, self.steps))
         if volunteered:
+            if others:
+                said = f"The earlier steps are computed again, as if {feature} had been known from the start."
+                print_indented(self.console, said)
             self.known, self.steps = {**self.known, feature: answer}, others
         else:
             self.steps = [*self.steps, (feature, answer)]
