@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ FEW_NUMBERS = 10
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _PADDED = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"[+-]?\d+")
+_GROUPED = re.compile(r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -80,9 +81,14 @@ def is_number_column(path: Path, column: TextColumn, decimal: str, declared: boo
     """Whether a column holds numbers: as declared, or if all cells are numbers; a mix with words is an error."""
     odd = [cell for cell in column.counts if not is_number(cell, decimal)]
     words = [cell for cell in odd if not is_number(cell, decimal, padded=True)]
+    if declared is not False and _is_grouped(words):
+        raise InvalidInput(_thousands(path, column, words))
     if declared and words:
         line = column.line_of(words[0])
-        raise InvalidInput(f"--number: column {column.name!r} of {path} holds {words[0]!r} (line {line}).")
+        raise InvalidInput(
+            f"--number: column {column.name!r} of {path} holds {words[0]!r} (line {line}). If that means missing, add "
+            f"--missing {words[0]!r}; otherwise correct the cell, or leave out --number {column.name!r}."
+        )
     if declared is not None or not column.counts:
         return bool(declared)
     if not words:
@@ -91,6 +97,21 @@ def is_number_column(path: Path, column: TextColumn, decimal: str, declared: boo
     if _share(column, decimal) >= 0.5 or n_numbers > max(FEW_NUMBERS, len(words)):
         raise InvalidInput(_words_among_numbers(path, column, words))
     return False
+
+
+def find_number_columns(
+    path: Path, columns: Sequence[TextColumn], decimal: str, declared: Mapping[str, bool]
+) -> dict[str, bool]:
+    """`is_number_column` of each column by name; the errors of all columns together."""
+    found, problems = {}, []
+    for column in columns:
+        try:
+            found[column.name] = is_number_column(path, column, decimal, declared.get(column.name))
+        except InvalidInput as error:
+            problems.append(str(error))
+    if problems:
+        raise InvalidInput(" ".join(problems))
+    return found
 
 
 def to_numbers(column: TextColumn, decimal: str) -> pd.Series:
@@ -124,6 +145,22 @@ def _has_points(column: TextColumn) -> bool:
 
 def _is_long(cell: str) -> bool:
     return len(cell.strip()) > MOST_DIGITS and _WHOLE.fullmatch(cell.strip()) is not None
+
+
+def _is_grouped(words: Sequence[str]) -> bool:
+    """Whether cells that are not numbers would be, without thousands separators or with the other decimal mark."""
+    grouped = [_GROUPED.fullmatch(cell) is not None for cell in words]
+    others = [cell for cell, matched in zip(words, grouped, strict=True) if not matched]
+    return any(grouped) and all(is_number(cell, ".") or is_number(cell, ",") for cell in others)
+
+
+def _thousands(path: Path, column: TextColumn, words: Sequence[str]) -> str:
+    cell = next(cell for cell in words if _GROUPED.fullmatch(cell))
+    return (
+        f"Column {column.name!r} of {path} looks like numbers with thousands separators (such as {cell!r} in line "
+        f"{column.line_of(cell)}). Remove the thousands separators from the file; if the column is text, add "
+        f"--text {column.name!r}."
+    )
 
 
 def _words_among_numbers(path: Path, column: TextColumn, words: Sequence[str]) -> str:

@@ -36,6 +36,10 @@ ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
 """Models of the benchmarks alone."""
 
 TEST_SHARE = 0.3
+SMALL_TABLE_ROWS = 2000
+SMALL_TABLE_CELLS = 40_000
+"""All rows of a table of at most this size are used."""
+
 MOST_TRAINING_ROWS = 1500
 MOST_TEST_ROWS = 150
 MOST_TEST_CELLS = 5500
@@ -152,6 +156,8 @@ def _as_objects(frame: pd.DataFrame) -> pd.DataFrame:
 def _most_rows(dataset: Dataset) -> dict[str, int]:
     """The number of rows that a demo can process without a long wait."""
     width = dataset.X.shape[1] + dataset.X.select_dtypes(exclude="number").shape[1]  # text takes twice as long
+    if len(dataset.y) <= SMALL_TABLE_ROWS and len(dataset.y) * width <= SMALL_TABLE_CELLS:
+        return {}
     return {"most_training": MOST_TRAINING_ROWS, "most_test": min(MOST_TEST_ROWS, MOST_TEST_CELLS // width + 1)}
 
 

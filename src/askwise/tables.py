@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askwise.errors import AskwiseError, InvalidInput, listed
-from askwise.number_columns import NUMBER, TextColumn, find_decimal, is_number_column, to_numbers
+from askwise.number_columns import NUMBER, TextColumn, find_decimal, find_number_columns, to_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,7 +261,7 @@ def _build(path: Path, columns: Sequence[TextColumn], options: TableOptions, fou
 
     separator, decimal, encoding = found
     declared = {**dict.fromkeys(options.text, False), **dict.fromkeys(options.number, True)}
-    numeric = {c.name: is_number_column(path, c, decimal, declared.get(c.name)) for c in columns}
+    numeric = find_number_columns(path, columns, decimal, declared)
     built = {c.name: to_numbers(c, decimal) if numeric[c.name] else pd.Series(c.cells, dtype="str") for c in columns}
     kinds = {kind: [name for name, is_number in numeric.items() if is_number == kind] for kind in (True, False)}
     mark = "a comma" if decimal == "," else "a point"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -162,13 +163,14 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         state = self._state(truth.masked(self.schema_.expand(at_start)), budget, allowed)
         policy = self._policy_for(truth)
         blocks = self._blocks(len(truth))
+        index = X.index if isinstance(X, pd.DataFrame) else None
         if len(blocks) == 1:
-            return run_episodes(state, truth.values, policy, stop, self.progress)
+            return replace(run_episodes(state, truth.values, policy, stop, self.progress), index=index)
         runs = [
             run_episodes(state.take(part), truth.values[part], policy, stop)
             for part in track(blocks, "acquiring", len(blocks), self.progress)
         ]
-        return Trajectory.concatenated(runs)
+        return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, balanced accuracy, log loss, calibration error and cost, one row per budget.

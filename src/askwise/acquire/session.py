@@ -19,6 +19,9 @@ from askwise.predict.rules.explanation import Explanation
 from askwise.prices import affordable
 from askwise.rows import EncodedRows
 
+ROUNDING_ERROR = 1e-12
+"""A gain closer to 0 is shown as 0."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -96,9 +99,10 @@ class Session:
         if best < 0:
             return None
         now = state.prices.now(state.mask)[0]
+        gains = np.where(np.abs(scores[0]) < ROUNDING_ERROR, 0.0, scores[0])
         others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
-        ranking = [(self._schema.features[i], float(now[i]), float(scores[0, i])) for i in [best, *others]]
-        return Suggestion(self._schema.features[best], float(now[best]), float(scores[0, best]), ranking)
+        ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
+        return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""

@@ -14,7 +14,7 @@ from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
     """The features acquired for each row, in order, and the prediction after each step.
 
@@ -32,6 +32,8 @@ class Trajectory:
         (n, M) features known before the first purchase.
     features, classes
         Names of the features (mask order) and class labels (order of `proba`).
+    index
+        (n,) label of each case in `to_frame`: the index of a DataFrame; None = 0 to n - 1.
     """
 
     order: np.ndarray
@@ -41,6 +43,11 @@ class Trajectory:
     start: np.ndarray
     features: list[str]
     classes: np.ndarray
+    index: pd.Index | None = None
+
+    def __repr__(self) -> str:
+        n = len(self.order)
+        return f"<Trajectory: {n} cases, up to {self.n_steps} purchases; to_frame() has a row per step>"
 
     @property
     def n_steps(self) -> int:
@@ -67,14 +74,14 @@ class Trajectory:
         return np.asarray(self.classes[self.proba[:, self._step(t)].argmax(axis=1)])
 
     def to_frame(self) -> pd.DataFrame:
-        """One tidy row per case and step; step 0 is before the first purchase."""
+        """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X."""
         n = len(self.order)
         bought = np.column_stack([np.zeros(n, dtype=int), self.order])
         names = np.array([*self.features, None], dtype=object)
         case, step = np.nonzero(np.column_stack([np.ones(n, dtype=bool), self.order >= 0]))
         paid = np.column_stack([np.zeros(n), self.costs])
         table: dict[str, Any] = {
-            "case": case,
+            "case": case if self.index is None else self.index[case],
             "step": step,
             "feature": np.where(step == 0, None, names[bought[case, step]]),
             "cost": paid[case, step],

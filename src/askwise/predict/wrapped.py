@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.modules import SUMS_TO_ONE_WITHIN, is_torch_module
 from askwise.progress import interruptible
@@ -229,22 +229,37 @@ def _some_complete_row(rows: EncodedRows) -> np.ndarray:
 
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
     """A clone fitted on all rows, or, with a warning, on the complete ones if it does not accept missing cells."""
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
     complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():
             return seeded_clone(estimator, random_state).fit(X, y, **weights)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
         if complete.all() or not complete.any():
-            raise
+            _refuse_columns(estimator, X, error)
+    weights = {name: given[complete] for name, given in weights.items()}
+    try:
+        with interruptible():
+            fitted = seeded_clone(estimator, random_state).fit(X[complete], y[complete], **weights)
+    except (ValueError, TypeError) as error:
+        _refuse_columns(estimator, X, error)
     warnings.warn(
         f"{type(estimator).__name__} does not accept missing cells and was fitted on the {complete.sum()} of {len(y)} "
         "rows that are complete. A Pipeline that begins with an imputer uses them all.",
         stacklevel=2,
     )
-    weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
-    with interruptible():
-        return seeded_clone(estimator, random_state).fit(X[complete], y[complete], **weights)
+    return fitted
+
+
+def _refuse_columns(estimator: Any, X: Any, error: Exception) -> NoReturn:
+    """`InvalidInput` where an estimator cannot be fitted because a column is text; any other error as it is."""
+    columns = list(X.select_dtypes(exclude=["number", "bool"])) if isinstance(X, pd.DataFrame) else []
+    if not columns or not isinstance(error, ValueError) or isinstance(error, InvalidInput):
+        raise error
+    raise InvalidInput(
+        f"{type(estimator).__name__} could not be fitted on these columns ({str(error).strip().rstrip('.')}). Not "
+        f"numbers: {listed(columns, spell=str)}. Use a Pipeline that begins with an encoder, such as OneHotEncoder."
+    ) from error
 
 
 def _is_fitted(estimator: Any) -> bool:
