@@ -31,8 +31,8 @@ class Rows(StrEnum):
 
 
 PROFILES = {
-    "quick": "wine (images: mnist), one seed, at most 2,000 rows to train and 500 to test (all suites: about 15 minutes "
-    "on two cores)",
+    "quick": "wine (images: mnist), one seed, at most 2,000 rows to train and 500 to test (all suites: about 15 "
+    "minutes on two cores)",
     "paper": "five tables, five seeds, at most 10,000 and 2,000 rows (very many hours), and the paper's settings: its "
     "schedule of the Q-network, 100 subsets per size in the studies of the risk gap",
 }
