@@ -1,7 +1,7 @@
-"""Draw which room of askwise imports which into docs/architecture.md; `python docs/import_graph.py` rewrites the graph.
+"""Draw the import graph of the packages in docs/architecture.md; `python docs/import_graph.py` rewrites it.
 
-An arrow goes from a room to one that it imports when it is loaded or when it is called. What is implied by two other
-arrows is left out, so that the picture can be read.
+An arrow goes from a package to one that it imports, at import time or in a function. An arrow implied by two others
+is left out for readability.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
 
 
-def rooms() -> dict[str, set[str]]:
-    """Room -> rooms that it imports. Top-level modules below the selector are one room, the leaves."""
+def packages() -> dict[str, set[str]]:
+    """Package -> packages that it imports. Top-level modules below the selector count as one, the leaves."""
     graph: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        room = room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
-        if room is not None:
-            graph.setdefault(room, set()).update(room_of(name) for name in imports(path))
-    return {room: {other for other in others if other not in (None, room)} for room, others in graph.items()}
+        package = package_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
+        if package is not None:
+            graph.setdefault(package, set()).update(package_of(name) for name in imports(path))
+    return {package: {other for other in others if other not in (None, package)} for package, others in graph.items()}
 
 
-def room_of(module: str) -> str | None:
-    """The room of a module named below `askwise`."""
+def package_of(module: str) -> str | None:
+    """The package of a module named below `askwise`."""
     first = module.split(".")[0]
     if first in ("", "__init__"):
         return None
@@ -38,7 +38,7 @@ def room_of(module: str) -> str | None:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Names below `askwise` that a file imports anywhere, except for types alone."""
+    """Names below `askwise` that a file imports anywhere, except under TYPE_CHECKING."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         id(inner)
@@ -54,9 +54,9 @@ def imports(path: Path) -> Iterator[str]:
                 yield node.module.removeprefix("askwise.")
 
 
-def implied(graph: dict[str, set[str]], room: str, other: str) -> bool:
-    """Whether `other` is reached from `room` through a third room."""
-    reached, todo = set(), [third for third in graph[room] if third != other]
+def implied(graph: dict[str, set[str]], package: str, other: str) -> bool:
+    """Whether `other` is reached from `package` through a third package."""
+    reached, todo = set(), [third for third in graph[package] if third != other]
     while todo:
         third = todo.pop()
         if third not in reached:
@@ -66,10 +66,13 @@ def implied(graph: dict[str, set[str]], room: str, other: str) -> bool:
 
 
 def mermaid() -> str:
-    """The graph as Mermaid draws it."""
-    graph = rooms()
+    """The graph in Mermaid syntax."""
+    graph = packages()
     arrows = [
-        f"    {room} --> {other}" for room in graph for other in sorted(graph[room]) if not implied(graph, room, other)
+        f"    {package} --> {other}"
+        for package in graph
+        for other in sorted(graph[package])
+        if not implied(graph, package, other)
     ]
     return "\n".join(["```mermaid", "graph TD", *arrows, "```", ""])
 

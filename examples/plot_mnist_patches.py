@@ -28,7 +28,7 @@ network = train_classifier(small_cnn(10), X, y, epochs=5, random_state=0)
 selector = DynamicFeatureSelector(network, groups=PatchGrid(4, 4), random_state=0).fit(X, y)
 
 # %%
-# How often is it right after 1 to 8 patches: of its own choice, those in the middle first, or at random?
+# How often is it right after 1 to 8 patches: its own choice, the middle first, or at random?
 
 budgets = range(1, 9)
 for name in ("auto", "static", "random"):

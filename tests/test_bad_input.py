@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -20,6 +21,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import AskwiseError, DynamicFeatureSelector, InvalidInput, Prices, wrap
+from askwise.acquire import DQN, Greedy, Static
+from askwise.epistemic import AuxiliaryEnsemble
 from askwise.predict import ConditionalPredictor, ImputedPredictor, LocalPredictor
 
 COLUMNS = ["age", "iron", "sugar", "scan"]
@@ -563,3 +566,59 @@ def test_a_multi_output_model_is_refused_by_name():
     model = DecisionTreeClassifier().fit(X, np.column_stack([X[:, 0] > 0, X[:, 1] > 0]))
     with pytest.raises(InvalidInput, match="DecisionTreeClassifier is multi-output"):
         DynamicFeatureSelector(model).fit(X, X[:, 0] > 0)
+
+
+def test_a_table_without_rows_is_refused_by_every_method():
+    X, y = numbers()
+    fitted = selector(LogisticRegression()).fit(X, y)
+    for method in (fitted.predict_proba, fitted.suggest, fitted.gains, fitted.uncertainty, fitted.acquire):
+        refused(lambda method=method: method(X.head(0)), "X has no rows")
+
+
+def test_masks_with_labels_in_another_order_are_refused():
+    X, y = numbers()
+    fitted = selector().fit(X, y)
+    turned = pd.DataFrame(True, index=X.index, columns=COLUMNS[::-1])
+    refused(lambda: fitted.suggest(X, available=turned), "available.*order.*'age'.*got.*'scan'")
+    refused(lambda: fitted.acquire(X, known=turned), "known.*order")
+    refused(lambda: fitted.acquire(X, known=turned.iloc[0]), "known.*order")
+    assert fitted.acquire(X, known=turned[COLUMNS]).order.shape[1] == 0
+    assert fitted.acquire(X, available=pd.Series([False] * 4)).order.shape[1] == 0
+
+
+def test_groups_that_cannot_be_listed_twice_or_name_no_column_are_refused():
+    X, y = numbers()
+    refused(lambda: selector(groups={"panel": (c for c in COLUMNS[:2])}).fit(X, y), r"groups\['panel'\] must list")
+    refused(lambda: selector(groups={"panel": [True, False]}).fit(X, y), "column True")
+
+
+def test_options_of_policies_members_and_jobs_are_checked():
+    X, y = numbers()
+    text, entries, number = cast(Any, "a"), cast(Any, [1]), cast(Any, -1)
+    for options, message in (
+        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
+        ({"n_jobs": "a"}, "n_jobs must be"),
+        ({"policy": Greedy(value=entries)}, "Greedy: value"),
+        ({"policy": Static(text)}, "Static: relevance .* 4 features"),
+        ({"policy": Static(entries)}, "Static: relevance .* 4 features"),
+        ({"epistemic": AuxiliaryEnsemble(estimators=number)}, "estimators must be a list"),
+    ):
+        refused(lambda options=options: selector(**options).fit(X, y), message)
+    pytest.importorskip("torch")
+    refused(lambda: selector(policy=DQN(preset=entries)).fit(X, y), "DQN: preset")
+
+
+def test_a_callable_that_returns_text_is_named():
+    X, y = numbers()
+    refused(lambda: selector(lambda rows: [["a", "b"]] * len(rows)).fit(X, y), "must return numbers; got .*'a'")
+
+
+def test_after_a_fit_that_failed_no_parts_of_two_fits_answer_together():
+    """The new columns with the old model would answer for columns in the wrong order."""
+    X, y = numbers()
+    fitted = selector(LogisticRegression()).fit(X, y)
+    turned = X[COLUMNS[::-1]]
+    with pytest.raises(InvalidInput, match="at least one member"):
+        fitted.set_params(epistemic=AuxiliaryEnsemble(estimators=[])).fit(turned, y)
+    with pytest.raises(NotFittedError):
+        fitted.predict_proba(turned)

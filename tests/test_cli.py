@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
+from askwise.acquire import Policy
 from askwise.cli.app import app
 from askwise.cli.comparison import missing_note
 from askwise.cli.console import make_console
+from askwise.cli.dialog import Dialog
 from askwise.cli.options import Model
 from askwise.cli.steps import print_rules, print_warnings
+from askwise.cli.wording import shown_number
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
 from askwise.reference_models import (
@@ -87,6 +91,7 @@ def test_demo_compares_and_walks_and_writes(wine):
     askwise = [float(row[1].rstrip("*%")) for row in rows]
     assert askwise[-1] >= 90 > askwise[0]
     assert "The model with everything: " in result.stdout
+    assert "Budgets of 1 to 10 of the 13 features are compared." in result.stdout
     assert "Held-out case" in result.stdout
     assert f"Report: {page}" in result.stdout
     assert "Accuracy by budget" in page.read_text(encoding="utf-8")
@@ -473,14 +478,13 @@ def test_ask_ends_where_the_input_does_and_where_the_money_does():
 
 
 def test_what_is_known_already_is_volunteered_at_no_charge():
-    lines = ["Proline = 1000", "hue: 0,9", "proline = 3", "u", "2.5", "q"]
+    lines = ["Proline = 1000", "hue: 0,9", "u", "alcohol = 13,9", "proline = 3", "u", "2.5", "q"]
     case = ["ask", "--model", "logistic", "--budget", 1.5, "--json", "--known", "ALCOHOL=13,2"]
     result = run(*case, text="\n".join(lines))
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert found["known"] == {"alcohol": 13.2, "proline": 1000.0, found["trace"][1]["feature"]: 2.5}  # hue was undone
+    assert found["known"] == {"alcohol": 13.9, "proline": 1000.0, found["trace"][1]["feature"]: 2.5}  # hue was undone
     assert found["spent"] == 1.0
-    assert "'proline' is known already" in result.stderr
     assert re.search(r"known: +.*alcohol", " ".join(result.stderr.split()))
     for known, message in [
         ("nope=1", "--known must be NAME=VALUE with the name of a column (alcohol,"),
@@ -490,6 +494,128 @@ def test_what_is_known_already_is_volunteered_at_no_charge():
         result = run("ask", "--model", "logistic", "--known", known, text="q\n")
         assert result.exit_code == 2
         assert message in result.stderr
+
+
+def test_the_feature_asked_for_is_volunteered_by_its_name():
+    case = ["ask", "--model", "logistic", "--budget", "1", "--json"]
+    asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]
+    result = run(*case, text=f"{asked} = 2.5\n3\nq\n")
+    found = json.loads(result.stdout)
+    assert (found["known"][asked], found["spent"]) == (2.5, 1.0)  # only the 3 was paid for
+    answered = found["trace"][-1]["feature"]
+    result = run(*case[:3], "--json", text=f"{asked} = 2.5\n3\n{answered} = 4\nq\n")
+    assert f"'{answered}' was answered already; type u" in " ".join(result.stderr.split())
+    case = ["ask", "--data", "breast_cancer", "--model", "logistic", "--json"]
+    asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]
+    for lines, spent in (([f"mean {asked} = 9", "-", "-"], 0.0), ([f"mean {asked} = 9", "2", "-"], 1.0)):
+        found = json.loads(run(*case, text="\n".join([*lines, "q"])).stdout)
+        assert (list(found["known"]), found["spent"]) == ([asked], spent)
+
+
+def test_an_unknown_name_is_not_taken_for_a_category(csv):
+    lines = ["-"] * 3 + ["foo=3", "q"]
+    case = ["ask", "--csv", csv(make_table()[["color [hue]", "answer"]]), "--target", "answer", "--model", "logistic"]
+    said = " ".join(run(*case, text="\n".join(lines[3:])).stdout.split())
+    assert "There is no column 'foo'. The columns are: color [hue]." in said
+
+
+def test_ask_says_why_nothing_more_can_be_bought():
+    said = " ".join(run("ask", "--model", "logistic", "--budget", "0").stdout.split())
+    assert "Nothing more can be bought: 0 of the budget is left, and the cheapest feature" in said
+    assert "costs 1." in said
+
+
+class NoiseTellsNothing(Policy):
+    def fit(self, context):
+        return self
+
+    def scores(self, state):
+        return np.tile([0.5, -8e-21], (len(state.mask), 1))
+
+
+def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["signal", "noise"])
+    y = (X["signal"] > 0).to_numpy()
+    selector = DynamicFeatureSelector(
+        LogisticRegression(), costs={"noise": 0}, policy=NoiseTellsNothing(), epistemic=None, progress=False
+    )
+    dialog = Dialog(make_console(), selector.fit(X, y), X, {}, None)
+    suggestion = dialog.session.suggest()
+    assert suggestion is not None
+    assert (suggestion.feature, suggestion.gain) == ("noise", 0.0)
+    dialog._advise(suggestion)
+    said = capsys.readouterr().out
+    assert "You could stop" not in said
+    assert "expected gain 0.000 nats" in said
+
+
+def test_no_advice_to_stop_under_a_warning():
+    result = run("ask", "--model", "logistic", "--known", "proline=99999", text="q\n")
+    assert "! Do not rely on this prediction." in result.stdout
+    assert "You could stop" not in result.stdout
+
+
+def test_rounding_error_reads_as_zero():
+    assert [shown_number(number) for number in (-8e-21, 0.0, -0.25, None, "infinite")] == [
+        "0.000",
+        "0.000",
+        "-0.250",
+        "-",
+        "infinite",
+    ]
+
+
+def test_what_was_volunteered_late_is_marked_in_the_record():
+    result = run("ask", "--model", "logistic", "--json", "--known", "hue=1", text="2.5\nalcohol = 13\nq\n")
+    said = " ".join(result.stderr.split())
+    assert "The earlier steps are computed again, as if alcohol had been known from the start." in said
+    assert "Volunteered, and shown as known from the start: alcohol." in said
+    assert json.loads(result.stdout)["volunteered"] == ["alcohol"]
+
+
+def test_prices_are_given_by_name(csv):
+    case = ["ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
+    found = json.loads(run(*case, "--price", "size=2.5", "--price", "color [hue] = 0", text="q\n").stdout)
+    assert {entry["feature"]: entry["cost"] for entry in found["ranking"]} == {
+        "size": 2.5,
+        "color [hue]": 0.0,
+        "flag": 1.0,
+        "count": 1.0,
+    }
+    for given, message in (
+        ("sise=2", "--price must be NAME=PRICE with the name of a feature (size,"),
+        ("size", "got 'size'"),
+        ("size=much", "--price size=much: the price must be a number"),
+        ("size=-1", "'size'"),
+    ):
+        result = run(*case, f"--price={given}", text="q\n")
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert "training" not in result.stderr
+
+
+def test_all_unusable_columns_are_named_at_once(csv):
+    names = [f"Smith {i}" for i in range(80)]
+    result = run("demo", "--csv", csv(name=names, other=names), "--target", "answer")
+    assert result.exit_code == 2
+    assert "--drop 'name'" in result.stderr
+    assert "--drop 'other'" in result.stderr
+    result = run("demo", "--csv", csv(), "--target", "anwser", "--drop", "nope")
+    assert "has no column 'anwser', 'nope'" in result.stderr
+    assert "training" not in result.stderr
+
+
+def test_flags_take_no_value_in_the_help():
+    shown = run("ask", "--help").output
+    line = next(line for line in shown.splitlines() if "--json" in line)
+    assert "bool" not in line
+
+
+def test_small_tables_are_used_whole():
+    table = pd.DataFrame({"x": np.arange(900), "y": np.arange(900) % 7})
+    data = Dataset("made", table, np.tile(["a", "b"], 450), None, None, "")
+    assert "not used" not in train_reference_model(data, "tree", 0).split
 
 
 def test_ask_says_when_one_could_stop():
@@ -508,7 +634,7 @@ def test_ask_says_when_one_could_stop():
 def test_an_answer_on_which_the_model_fails_is_taken_back():
     result = run("ask", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
     assert result.exit_code == 0, result.output
-    assert "The model cannot use this value" in result.stderr
+    assert "Check the value and its unit" in " ".join(result.stderr.split())
     assert [step["value"] for step in json.loads(result.stdout)["trace"]] == [None, 2.5]
 
 

@@ -28,10 +28,10 @@ def test_the_import_graph_is_the_present_one():
     assert import_graph().page_with_graph(page) == page, "run python docs/import_graph.py"
 
 
-def test_every_room_has_a_paragraph():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## The rooms")[1]
-    for room in import_graph().rooms():
-        assert f"**{room}**" in page
+def test_every_package_has_a_paragraph():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Packages")[1]
+    for package in import_graph().packages():
+        assert f"**{package}**" in page
 
 
 def test_no_module_is_over_300_lines():

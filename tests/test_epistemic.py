@@ -768,7 +768,7 @@ def predictor_around(model):
         (
             lambda: AuxiliaryEnsemble(n_jobs=cast(Any, "a")),
             LogisticRegression,
-            "n_jobs must be a whole number or None; got 'a'",
+            "n_jobs must be a whole number other than 0 or None; got 'a'",
         ),
         (lambda: AuxiliaryEnsemble(estimators=[]), LogisticRegression, "at least one member"),
         (lambda: AuxiliaryEnsemble(resample="jackknife"), LogisticRegression, '"bootstrap" or "reseed".*got \'jackk'),
@@ -786,7 +786,7 @@ def test_what_is_refused_says_what_to_do_instead(make, model, message):
 def test_members_must_know_the_classes_of_the_model():
     X, y = data()
     other = LogisticRegression().fit(X, y > 0)
-    with pytest.raises(InvalidInput, match=r"must know the classes \[0, 1, 2\]; one: \[False, True\]"):
+    with pytest.raises(InvalidInput, match=r"must have the classes \[0, 1, 2\]; got \[False, True\]"):
         Around(AuxiliaryEnsemble(estimators=[other]), predictor_around(fitted(LogisticRegression())))
 
 

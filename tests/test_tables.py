@@ -146,3 +146,31 @@ def test_a_missing_pyarrow_is_named(write, monkeypatch):
 def test_a_path_can_be_checked_without_the_heavy_libraries():
     code = "import sys, askwise.tables; sys.exit(bool({'pandas', 'numpy', 'charset_normalizer'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_spaces_after_a_number_do_not_make_it_text(write):
+    frame = read_table(write("age,rate,code,city\n31 ,1.5 ,01 ,a \n 4,2,2,b\n")).frame
+    assert frame["age"].tolist() == [31, 4]
+    assert frame["rate"].tolist() == [1.5, 2.0]
+    assert frame["code"].tolist() == ["01 ", "2"]
+    assert frame["city"].tolist() == ["a ", "b"]
+
+
+def test_a_name_too_long_for_a_file_is_refused():
+    refused("x" * 5000, "There is no file")
+
+
+def test_thousands_separators_are_recognized(write):
+    for cells in (["2.611,05", "611,05", "1.200,00"], ["2,611.05", "611.05", "1,200.00"], ["12 000", "900", "1 000"]):
+        path = write("income;y\n" + "".join(f"{cell};a\n" for cell in cells * 5))
+        for options in ({}, {"number": ["income"]}):
+            refused(
+                path, r"'income' .* thousands separators \(such as .* in line 2\). Remove .*--text 'income'", **options
+            )
+        assert read_table(path, TableOptions(text=["income"])).frame["income"].tolist()[:3] == cells
+
+
+def test_all_columns_with_words_among_numbers_are_named_at_once(write):
+    rows = "".join(f"{i},{i},a\n" for i in range(20))
+    refused(write(f"age,size,y\n{rows}n/d,?,b\n"), r"--missing 'n/d'.*--missing '\?'")
+    refused(write("a,y\nx,1\n"), r"holds 'x' \(line 2\).*--missing 'x'.*leave out --number 'a'", number=["a"])

@@ -1,4 +1,4 @@
-"""askwise: which feature to acquire next, for any trained classifier, and how far to trust what it says so far.
+"""askwise: which feature to acquire next, for any trained classifier, and how far to trust its prediction so far.
 
 The names below are loaded when they are first used, so that ``askwise --help`` does not wait for scikit-learn.
 """

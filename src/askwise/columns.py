@@ -15,7 +15,7 @@ from pandas.api import extensions, types
 from askwise.errors import InvalidInput
 
 LARGEST_EXACT_INTEGER = 2**53 - 1
-"""Beyond it two whole numbers can become the same float."""
+"""Above it, two different whole numbers can become the same float."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Column:
         return list(self.values or ())
 
     def encode(self, series: pd.Series) -> tuple[np.ndarray, list[Any]]:
-        """Numbers as they are, categories as codes, missing as NaN; and the categories that training lacks.
+        """Numbers as they are, categories as codes, missing as NaN; and the categories not seen in training.
 
-        The codes of those follow the known ones. The wrapped model may or may not take them.
+        The codes of those follow the known ones. The wrapped model may or may not accept them.
         """
         if self.values is None:
             return _numbers(series, self.name), []
@@ -82,7 +82,7 @@ class Column:
         return decoded
 
     def encode_answer(self, value: Any) -> float:
-        """One value given by a person; unlike in a batch, a category never seen is refused."""
+        """One value entered by a user; unlike in a batch, an unseen category is an error."""
         if is_missing(value):
             raise InvalidInput(
                 f"The answer for {self.name!r} is missing. If it is unavailable, call unavailable({self.name!r})."
@@ -104,7 +104,7 @@ class Column:
         return float(value)
 
     def parse_answer(self, text: str) -> float:
-        """One value typed by a person."""
+        """One value typed by a user."""
         if self.values is not None:
             spelled = {str(value): value for value in self.values}
             return self.encode_answer(spelled.get(text, text))
@@ -116,7 +116,7 @@ class Column:
             raise InvalidInput(f"The answer for {self.name!r} must be a number; got {text!r}.") from None
 
     def show(self, code: float, unseen: Sequence[Any] = ()) -> Any:
-        """A cell as a person or JSON would have it: str, bool, int or float; None where missing."""
+        """A cell for display or JSON: str, bool, int or float; None where missing."""
         if np.isnan(code):
             return None
         if self.values is not None:
@@ -146,7 +146,7 @@ class Column:
 
 
 def plain(value: Any) -> Any:
-    """A label or category as JSON has it: str, bool, int or float."""
+    """A label or category for JSON: str, bool, int or float."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, str | bool | int | float) else str(value)
 
@@ -157,7 +157,7 @@ def cast(cells: np.ndarray, dtype: Any) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value says "not there": None, NA or NaN."""
+    """Whether a value means missing: None, NA or NaN."""
     return value is None or value is pd.NA or (isinstance(value, numbers.Real) and bool(value != value))
 
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever is killed or runs out of room."""
+"""Atomic file writes: a file is complete or absent, even if the process is killed or the disk is full."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_whole(target: Path, content: str | bytes) -> None:
-    """Write under another name in the same folder, then rename; what goes wrong (an OSError) leaves nothing behind."""
+    """Write under another name in the same folder, then rename; an error (OSError) leaves nothing behind."""
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         if isinstance(content, str):

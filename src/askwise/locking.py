@@ -1,4 +1,4 @@
-"""A lock that objects with a cache can hold and still be copied and pickled."""
+"""A lock for objects with a cache that can be copied and pickled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Lock:
-    """A mutex for ``with``; a copy or a pickle of it is a new, open one.
+    """A mutex for ``with``; a copy or a pickle of it is a new, unlocked one.
 
     >>> import pickle
     >>> with Lock() as lock:

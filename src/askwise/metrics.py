@@ -18,8 +18,8 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
     """Mean distance between confidence in the predicted class and its accuracy.
 
     ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
-    of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Of equal largest probabilities the
-    first counts as the prediction.
+    of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Ties go to the first
+    class.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
 
 
 def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> np.ndarray:
-    """(n_bins,) number of right predictions less the sum of their confidences, by bin of confidence.
+    """(n_bins,) number of correct predictions minus the sum of confidences, by bin of confidence.
 
     The calibration error is the sum of absolute values per row. Sums over several small test sets can be pooled before
     that: on 36 rows even a calibrated model has an error of .07.
@@ -54,7 +54,7 @@ def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -
     if not isinstance(n_bins, int | np.integer) or isinstance(n_bins, bool) or n_bins < 1:
         raise InvalidInput(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
     confidence = proba.max(axis=1)
-    edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): those between two bins
+    edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): the inner edges
     bins = np.searchsorted(edges, confidence, side="left")  # a confidence on an edge belongs to the bin below
     surplus = (proba.argmax(axis=1) == y_true) - confidence
     return np.bincount(bins, weights=surplus, minlength=n_bins)
@@ -63,8 +63,8 @@ def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -
 def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Accuracy on the rows that are kept when the most uncertain ones are rejected (Appendix E).
 
-    Rows of equal uncertainty share their average: the curve is the mean over all orders in which they could
-    be rejected, whatever the order in which they are given.
+    Ties are averaged: the curve is the mean over all orders in which rows of equal uncertainty could be rejected, and
+    does not depend on the order of the input.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _check_outcomes(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
         )
     if not ((correct == 0) | (correct == 1)).all():
         raise InvalidInput(
-            "correct must say of each prediction whether it is right (True or False, 1 or 0), as "
+            "correct must say for each prediction whether it is right (True or False, 1 or 0), as "
             f"y_pred == y_true does; got values of type {correct.dtype} that are neither."
         )
     if np.isnan(uncertainty).any():

@@ -1,4 +1,4 @@
-"""Small networks: trained with torch where it is installed, served from numpy arrays where it is not even imported."""
+"""Small networks: trained with torch, evaluated with numpy so that inference does not import torch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def import_torch(what: str, instead: str) -> Any:
-    """The torch module; where it is not installed, an error that names the extra and what works without."""
+    """The torch package; if it is not installed, an error that names the extra and what works without it."""
     try:
         import torch
     except ImportError:
@@ -42,7 +42,7 @@ def import_torch(what: str, instead: str) -> Any:
 
 
 class CellCoder:
-    """What a network sees of a partly observed row: scaled numbers, one-hot categories, and the mask itself.
+    """The inputs of a network for a partly observed row: scaled numbers, one-hot categories, and the mask.
 
     A hidden cell is 0 (the mean of a scaled number, no category) and its mask entry is 0.
     """
@@ -81,7 +81,7 @@ class Layers:
     activation: str
 
     def hidden(self, inputs: np.ndarray) -> np.ndarray:
-        """What the last layer sees, (n, H)."""
+        """The inputs of the last layer, (n, H)."""
         act = ACTIVATIONS[self.activation]
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             inputs = act(inputs @ weight + bias)
@@ -101,16 +101,15 @@ class Layers:
         )
 
 
-# Torch has one generator for all threads: two fits at a time would draw from each other's seeds.
+# Torch has one generator for all threads: two concurrent fits would disturb each other's random numbers.
 _SEEDING = threading.RLock()
 
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Torch's generator seeded inside, as it was outside, for one thread of the program at a time.
+    """Seed torch's generator inside and restore it outside; only one thread can be inside at a time.
 
-    Small networks train fastest on one core and in single precision; both settings are left alone where they are so
-    already.
+    Small networks train fastest on one core and in single precision; both settings are restored as well.
     """
     import torch
 
@@ -139,7 +138,7 @@ def train(
     description: str = "training",
     progress: bool | str = False,
 ) -> None:
-    """Adam on ``loss(*batch)``, each epoch over shuffled batches of the tensors that `draw` returns for it."""
+    """Adam on ``loss(*batch)``, in each epoch over shuffled batches of the tensors that `draw` returns."""
     import torch
 
     optimizer = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
@@ -164,7 +163,7 @@ def relu_network(widths: Sequence[int]) -> Any:
 
 
 def dueling(widths: Sequence[int], n_actions: int) -> Any:
-    """A torch network of ReLU layers, `widths` from the inputs on, whose head is a value and advantages of actions."""
+    """A dueling torch network: ReLU layers, `widths` from the inputs on, with a value head and an advantage head."""
     import torch
     from torch import nn
 
@@ -185,7 +184,7 @@ def dueling(widths: Sequence[int], n_actions: int) -> Any:
 
 
 def folded(network: Any) -> Layers:
-    """A `dueling` network as arrays: value + advantage - mean(advantage) is linear, so both heads fold into one."""
+    """A `dueling` network as arrays: value + advantage - mean(advantage) is linear, so both heads become one."""
     body = Layers.from_torch(network.body, "relu")
     heads = Layers.from_torch([network.value, network.advantage], "relu")
     (value, advantage), (value_bias, advantage_bias) = heads.weights, heads.biases
@@ -195,7 +194,7 @@ def folded(network: Any) -> Layers:
 
 
 class ReplayBuffer:
-    """The last so many entries of some arrays, made once by the first entries added, numbers in single precision."""
+    """A ring buffer of arrays, allocated when the first entries are added; numbers are in single precision."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

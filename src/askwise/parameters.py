@@ -1,4 +1,4 @@
-"""What the parameters of an estimator may be; `fit` refuses anything else before training begins."""
+"""Constraints on the parameters of estimators; `fit` checks them before training begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askwise.errors import InvalidInput
 
 
 class Limit(Protocol):
-    """A set of values; its text completes "must be ..."."""
+    """A set of allowed values; its text completes "must be ..."."""
 
     def allows(self, value: Any) -> bool:
         """Whether `value` is one of them."""
@@ -41,7 +41,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number from `low` to `high`; `above` and `below` leave out the ends themselves."""
+    """A finite number from `low` to `high`; `above` and `below` exclude the ends."""
 
     low: float = 0.0
     high: float = np.inf
@@ -75,6 +75,17 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Jobs:
+    """A number of parallel jobs as joblib counts them."""
+
+    def __str__(self) -> str:
+        return "a whole number other than 0 or None"
+
+    def allows(self, value: Any) -> bool:
+        return value is None or (isinstance(value, Integral) and not isinstance(value, bool) and value != 0)
+
+
+@dataclass(frozen=True)
 class Several:
     """A list or tuple of values within `each`: `count` of them, or at least `fewest`."""
 
@@ -101,7 +112,7 @@ ADAM: Limits = {"learning_rate": POSITIVE, "batch_size": Whole(1)}
 
 
 def check_limits(estimator: Any, limits: Limits) -> None:
-    """Refuse parameters of `estimator` that are outside their limits."""
+    """Raise an error for parameters of `estimator` that are outside their limits."""
     for name, limit in limits.items():
         value = getattr(estimator, name)
         if not limit.allows(value):

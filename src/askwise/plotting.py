@@ -1,7 +1,7 @@
-"""What every page shares: colors, the style of figures, figures as inline SVG, and page templates.
+"""Shared by all HTML pages: colors, the style of figures, figures as inline SVG, and page templates.
 
-Figures follow the color scheme of the page that holds them: neutral colors become CSS variables of ``common.css``,
-with the light color as the fallback for a figure that stands alone.
+Figures follow the color scheme of the page: neutral colors become CSS variables of ``common.css``,
+with the light color as the fallback for a standalone figure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 COLORS = ("#3b6fd4", "#e0793a", "#3a9d6e", "#c2475b", "#7d5fc0", "#8a6a4f", "#d27bb4", "#5c6570", "#b3a529", "#35a3b8")
-"""As many as can be told apart."""
+"""As many colors as can be distinguished."""
 
 PAPER, INK, SOFT, GRID = "#ffffff", "#3c434c", "#9aa1ab", "#e6e9ee"
 _VARIABLES = {PAPER: "--card", INK: "--ink", SOFT: "--soft", GRID: "--line"}
@@ -41,10 +41,10 @@ _STYLE: dict[Any, Any] = {
 
 
 def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
-    """A drawing as an SVG element whose ids begin with `name`, so that several can stand in one page."""
+    """A drawing as an SVG element whose ids begin with `name`, so that one page can hold several."""
     buffer = io.StringIO()
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        # A name in a script that matplotlib's font lacks: the reader's browser has the glyphs.
+        # A name in a script that is missing from matplotlib's font: the browser has the glyphs.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         draw(content).savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     text = buffer.getvalue()
@@ -52,7 +52,7 @@ def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
 
 
 def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
-    """A page of the package, which escapes what it is given and refuses a name that it is not given."""
+    """A page template of the package, which escapes its values; an undefined name is an error."""
     pages = jinja2.Environment(
         loader=jinja2.PackageLoader("askwise"),
         autoescape=True,

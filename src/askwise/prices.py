@@ -1,4 +1,4 @@
-"""What a feature costs now: a price each, less the set-up costs that an earlier purchase has already paid."""
+"""The current price of each feature, minus shared set-up costs that are already paid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AFFORDABLE_WITHIN = 1e-9
 
 
 def affordable(price: Any, money: Any) -> Any:
-    """Whether `money` buys what costs `price`, within a relative 1e-9, so that ten times 0.1 buys what costs 1.
+    """Whether `price` is at most `money`, within a relative 1e-9, so that ten times 0.1 pays a price of 1.
 
     >>> affordable(1.0, sum([0.1] * 10)), affordable(1.0, 0.99)
     (True, False)
@@ -24,7 +24,7 @@ def affordable(price: Any, money: Any) -> Any:
 
 
 class Prices:
-    """Price of each feature, with set-up costs that are shared between features.
+    """Price of each feature, with set-up costs shared between features.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class Prices:
         """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
         prices = np.tile(np.asarray(self.costs, dtype=float), (len(mask), 1))
         for together, saving in self.shared:
-            had = mask[:, together]
-            another_is_had = had.sum(axis=1, keepdims=True) - had > 0
-            prices[:, together] -= saving * another_is_had
+            acquired = mask[:, together]
+            another = acquired.sum(axis=1, keepdims=True) - acquired > 0
+            prices[:, together] -= saving * another
         return np.maximum(prices, 0.0)
 
     def total(self, mask: np.ndarray | None = None) -> Any:
@@ -106,7 +106,7 @@ def as_prices(costs: Any) -> Prices:
 
 
 def check_budget(budget: Any, n: int) -> np.ndarray:
-    """Money per row, (n,): one number or one per row; None is unlimited."""
+    """Budget per row, (n,): one number or one per row; None is unlimited."""
     if budget is None:
         return np.full(n, np.inf)
     money = _real_array(budget)
@@ -148,7 +148,7 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
 
 
 def _named(costs: pd.Series) -> Any:
-    """A Series with names as index is read by name, as everywhere in pandas; one that is only numbered, in order."""
+    """A Series is read by name if its index has names, and in order if it has the default index."""
     if isinstance(costs.index, pd.RangeIndex):
         return costs.to_numpy()
     if costs.index.has_duplicates:
@@ -157,7 +157,7 @@ def _named(costs: pd.Series) -> Any:
 
 
 def _real_array(given: Any) -> np.ndarray | None:
-    """Numbers as floats; None for anything else, text that looks like numbers included."""
+    """Numbers as floats; None for anything else, including text that looks like numbers."""
     try:
         array = np.asarray(given)
     except ValueError:  # ragged
@@ -170,7 +170,7 @@ def _price(price: Any, name: Any) -> float:
     if not np.isfinite(value) or value < 0:
         raise InvalidInput(
             f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "
-            "For a feature that cannot be bought, use `available` of acquire or suggest."
+            "For a feature that is unavailable, use `available` of acquire or suggest."
         )
     return value
 

@@ -1,4 +1,4 @@
-"""For work that takes a while: a progress bar on standard error, and that Ctrl-C ends it."""
+"""Progress bars on standard error, and reliable interruption by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C ends what is done inside, also where scikit-learn's MLP would only end its own training and go on."""
+    """Make Ctrl-C end the block, even where scikit-learn's MLP would only stop its own training and continue."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "Training interrupted by user", UserWarning)
         try:
@@ -27,7 +27,7 @@ def interruptible() -> Iterator[None]:
 
 
 def track(items: Iterable[T], description: str, total: int | None, show: bool | str = "auto") -> Iterator[T]:
-    """Yield `items`, with a bar while it lasts; ``"auto"`` shows one only on a terminal."""
+    """Yield `items`, with a progress bar; ``"auto"`` shows one only on a terminal."""
     if show not in (True, False, "auto"):
         raise InvalidInput(f'progress must be True, False or "auto"; got {show!r}.')
     if show is False or (show == "auto" and not sys.stderr.isatty()):

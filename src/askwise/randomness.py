@@ -1,4 +1,4 @@
-"""One generator per `random_state`; numpy's global one is never drawn from."""
+"""One generator per `random_state`; numpy's global one is never used."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def seed_from(rng: np.random.Generator) -> int:
-    """A seed for what takes integers only."""
+    """A seed for objects that only accept integers."""
     return int(rng.integers(LARGEST_SEED))

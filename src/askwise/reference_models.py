@@ -1,7 +1,7 @@
 """Reference models: the classifiers that demo, ask and bench train in place of a user's validated model.
 
-The result is what a user would bring: a fitted scikit-learn `Pipeline` that takes the raw DataFrame, and rows that it
-has never seen.
+The result is like a user's own: a fitted scikit-learn `Pipeline` that takes the raw DataFrame, and rows that
+it has never seen.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
 """Models of the benchmarks alone."""
 
 TEST_SHARE = 0.3
+SMALL_TABLE_ROWS = 2000
+SMALL_TABLE_CELLS = 40_000
+"""All rows of a table of at most this size are used."""
+
 MOST_TRAINING_ROWS = 1500
 MOST_TEST_ROWS = 150
 MOST_TEST_CELLS = 5500
@@ -44,7 +48,7 @@ N_SUBSETS = 10
 
 DENSE_ONLY = ("subset-tree", "fuzzy-tree", "subset-fuzzy-tree", "ferl")
 MOST_CATEGORIES = 30
-"""Columns that one category column may become; rarer categories share the last of them."""
+"""Maximum number of one-hot columns of a category; rarer categories share the last one."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class ReferenceModel:
 def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: bool = True) -> ReferenceModel:
     """Split the rows of `dataset` and train `model` (one of `MODELS`) on one part.
 
-    `limited` caps both parts to keep a demo quick; False takes all rows, for measurements.
+    `limited` caps the size of both parts to keep a demo quick; False uses all rows.
     """
     most = _most_rows(dataset) if limited else {}
     train, test = map(np.sort, split_rows(dataset, seed, test_share=TEST_SHARE, **most))
     estimator = make_model(model, seed)
     X_train, y_train = dataset.X.iloc[train], dataset.y[train]
-    read_table(dataset.X)  # errors name the row of the whole table
-    read_table(X_train)[0].encode(dataset.X.iloc[test])  # what the selector would refuse is refused before training
+    read_table(dataset.X)  # so that errors name the row of the whole table
+    read_table(X_train)[0].encode(dataset.X.iloc[test])  # raise the selector's errors before training
     with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(X_train, y_train)
@@ -96,7 +100,7 @@ def make_model(name: str, seed: int) -> Pipeline:
 
 
 class IntegerLabels(ClassifierMixin, BaseEstimator):
-    """A classifier that wants labels 0, 1, ... (XGBoost), for labels of any kind."""
+    """Adapts a classifier that needs labels 0, 1, ... (XGBoost) to labels of any kind."""
 
     def __init__(self, classifier: Any) -> None:
         self.classifier = classifier
@@ -144,14 +148,16 @@ def _imported(module: str, name: str, model: str, package: str) -> Any:
 
 
 def _as_objects(frame: pd.DataFrame) -> pd.DataFrame:
-    """Text, booleans and categories alike as Python objects, missing as NaN: the one form every imputer takes."""
+    """Text, booleans and categories alike as Python objects, missing as NaN, which every imputer accepts."""
     objects = frame.astype(object)
     return objects.where(frame.notna(), np.nan)
 
 
 def _most_rows(dataset: Dataset) -> dict[str, int]:
-    """As many rows as a demo can work through without a long wait."""
+    """The number of rows that a demo can process without a long wait."""
     width = dataset.X.shape[1] + dataset.X.select_dtypes(exclude="number").shape[1]  # text takes twice as long
+    if len(dataset.y) <= SMALL_TABLE_ROWS and len(dataset.y) * width <= SMALL_TABLE_CELLS:
+        return {}
     return {"most_training": MOST_TRAINING_ROWS, "most_test": min(MOST_TEST_ROWS, MOST_TEST_CELLS // width + 1)}
 
 

@@ -1,4 +1,4 @@
-"""Encoded rows: the numbers that everything below the schema works on, as a type of their own."""
+"""Encoded rows: the numeric representation of a table that everything below the schema uses."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from askwise.subsets import check_mask
 
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Rows of a table as numbers; made by `Schema.encode`, turned back by `Schema.decode`.
+    """Rows of a table as numbers; created by `Schema.encode`, converted back by `Schema.decode`.
 
     Parameters
     ----------
     values
         (n, D) numbers as they are, categories as codes, NaN where a cell is not observed.
     unseen
-        Categories that the training table lacks, by column: their codes follow those of the known ones. They belong to
+        Categories not seen in training, by column: their codes follow those of the known ones. They belong to
         these rows and not to the schema, so a query never changes what was fitted.
     """
 
@@ -45,9 +45,9 @@ class EncodedRows:
         return EncodedRows(values, self.unseen)
 
     def masked(self, mask: Any) -> EncodedRows:
-        """Only the cells that `mask` (n, D) or (D,) shows; every other one becomes NaN.
+        """Keep only the cells that `mask` (n, D) or (D,) marks; every other one becomes NaN.
 
-        A computation that reads a hidden cell then yields NaN and never a flattering score.
+        A computation that reads a hidden cell then yields NaN instead of leaking its value.
 
         >>> EncodedRows(np.array([[1.0, 2.0, np.nan]])).masked([True, False, True]).values
         array([[ 1., nan, nan]])
@@ -56,5 +56,5 @@ class EncodedRows:
         return self.with_values(np.where(shown, self.values, np.nan))
 
     def filled(self, fill: np.ndarray) -> EncodedRows:
-        """Every hidden cell replaced by the one of `fill`, which is broadcast."""
+        """Every hidden cell replaced by that of `fill`, which is broadcast."""
         return self.with_values(np.where(self.observed, self.values, fill))

@@ -1,4 +1,4 @@
-"""What can be asked: the columns of a table, their kinds, and the features (columns or groups) that are bought.
+"""The schema of a table: its columns, their kinds, and the features (columns or groups) that can be acquired.
 
 Below this module everything is numeric: a `Schema` turns a DataFrame into an array (NaN = not observed) and
 completed arrays back into exactly the kind of table that the wrapped model was trained on.
@@ -6,7 +6,7 @@ completed arrays back into exactly the kind of table that the wrapped model was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,15 +22,15 @@ from askwise.rows import EncodedRows
 class Schema:
     """The columns of a table and the features made of them.
 
-    A feature is what can be asked for at one price: a column, or a group of columns. Features stand in the order
-    of their first columns. Masks per feature are (n, M), masks per column (n, D).
+    A feature is what can be acquired at one price: a column, or a group of columns. Features are in the order of
+    their first columns. Masks per feature are (n, M), masks per column (n, D).
     """
 
     tabular = True
     """Whether rows are those of a table; images are not (`askwise.vision`)."""
 
     rows_per_call = 65_536
-    """How many rows a model is given at once."""
+    """Maximum number of rows per call of the model."""
 
     def __init__(
         self, columns: Sequence[Column], framed: bool, groups: Mapping[str, Sequence[Any]] | None = None
@@ -128,7 +128,7 @@ class Schema:
 
 
 class Grouping(Protocol):
-    """What `groups` may be in place of a dict: it reads training rows that are not a table, such as images."""
+    """Alternative to a dict as `groups`: it reads training rows that are not a table, such as images."""
 
     def read(self, X: Any) -> tuple[Schema, EncodedRows]:
         """The schema of the rows, and the rows encoded by it."""
@@ -147,12 +147,12 @@ def read_table(X: Any, groups: Groups = None) -> tuple[Schema, EncodedRows]:
         columns = [Column(f"x{j}", table.dtype) for j in range(table.shape[1])]
     else:
         columns = _columns(table)
-    schema = Schema(columns, isinstance(table, pd.DataFrame), groups)  # type: ignore[arg-type]  # it checks
+    schema = Schema(columns, isinstance(table, pd.DataFrame), groups)  # type: ignore[arg-type]  # checked inside
     rows = schema.encode(table)
     for j in np.flatnonzero(~rows.observed.any(axis=0)):
         raise InvalidInput(
             f"Column {columns[j].name!r} of X has no value in any row, so nothing can be learned about it. Drop it "
-            "(and wrap a model that does without it)."
+            "(and wrap a model that does not use it)."
         )
     return schema, rows
 
@@ -206,18 +206,18 @@ def _features(columns: Sequence[Column], groups: Mapping[str, Sequence[Any]]) ->
     owner: dict[int, str] = {}
     columns_of: dict[str, list[int]] = {}
     for group, listed in groups.items():
-        if isinstance(listed, str) or not isinstance(listed, Iterable) or not list(listed):
+        if isinstance(listed, str) or not isinstance(listed, Collection) or not len(listed):
             raise InvalidInput(f"groups[{group!r}] must list one or more columns by name or position; got {listed!r}.")
         for column in listed:
             if column in labels or column in names:
                 j = labels.index(column) if column in labels else names.index(column)
-            elif isinstance(column, int | np.integer) and 0 <= column < len(columns):
+            elif isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(columns):
                 j = int(column)
             else:
                 raise InvalidInput(f"groups[{group!r}] names the column {column!r}, which X does not have.")
             if j in owner:
                 raise InvalidInput(
-                    f"groups: the column {names[j]!r} stands in {owner[j]!r} and in {group!r}; one is enough."
+                    f"groups: the column {names[j]!r} is in {owner[j]!r} and in {group!r}; remove it from one of them."
                 )
             owner[j] = str(group)
             columns_of.setdefault(str(group), []).append(j)

@@ -1,4 +1,4 @@
-"""DynamicFeatureSelector: the scikit-learn front door."""
+"""DynamicFeatureSelector: the main estimator of the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from askwise.epistemic import (
     suitable_epistemic,
 )
 from askwise.errors import InvalidInput
-from askwise.parameters import FINITE
+from askwise.parameters import FINITE, Jobs, check_limits
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
@@ -62,28 +62,28 @@ class DynamicFeatureSelector(FeatureAcquirer):
         Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
         cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
     groups
-        ``{feature name: [columns]}``: columns that are bought together. Others are features of their own. Images
-        (N, C, H, W) are bought patch by patch: ``askwise.vision.PatchGrid(4, 4)``; what "auto" stands for then is said
-        in `askwise.vision.defaults`.
+        ``{feature name: [columns]}``: columns that are acquired together; every other column is a feature. For
+        images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
+        images is documented in `askwise.vision.defaults`.
     adaptation
-        How p(y | x_S) is answered: ``"conditional"`` (the model averaged over completions from similar training
-        rows; what ``"auto"`` takes), ``"mean"`` (the model on rows filled with means and modes), reparametrized from
-        there with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests, rule
-        lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
+        How p(y | x_S) is computed: ``"conditional"`` (the model averaged over completions from similar training
+        rows; the default of ``"auto"``), ``"mean"`` (the model on rows filled with means and modes), reparametrizations
+        of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests,
+        rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
-        numbers are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
+        uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain per cost; what ``"auto"`` takes), ``"rl"`` (a Q-network; needs torch), ``"static"``
-        (one order by mutual information), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain per cost; the default of ``"auto"``), ``"rl"`` (a Q-network; needs torch),
+        ``"static"`` (one order by mutual information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy.
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
     random_state, n_jobs, progress
-        Seed; parallel jobs of `evaluate` when each budget is an episode of its own; ``"auto"`` shows a progress
+        Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
         bar on a terminal.
 
     Attributes
@@ -138,23 +138,24 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Prepare everything that is asked for; a fitted model is left as it is.
+        """Fit the predictor, the members and the policy; a fitted model is not changed.
 
         Parameters
         ----------
         X
-            Training rows, as the model takes them. NaN = nobody has the cell.
+            Training rows, as the model takes them. NaN = missing.
         y
             (n,) labels.
         sample_weight
-            Passed on when an unfitted estimator is fitted.
+            Used to fit an unfitted estimator.
         """
         self._check_options()
-        schema, rows = read_table(X, self.groups)  # names the column that cannot be used, before anything is trained
+        schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
+        for name in ("policy_", "adaptation_report_"):  # not fitted until the end: parts of two fits must not mix
+            self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
         prices = as_prices(self.costs).resolve(schema.features)
-        self.__dict__.pop("adaptation_report_", None)
         rng = generator(self.random_state)
         self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds", "model")}
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -173,7 +174,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return self
 
     def with_policy(self, policy: Any) -> Self:
-        """The same fitted model, predictor and members with another `policy`; this selector stays as it is."""
+        """The same fitted model, predictor and members with another `policy`; this selector is not changed."""
         check_is_fitted(self, "policy_")
         other = copy.copy(self)
         other.policy = policy
@@ -182,7 +183,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return other
 
     def _check_model(self) -> None:
-        """Warn where the wrapped model fits the training rows so badly that its classes may be in another order."""
+        """Warn if the wrapped model fits the training rows so badly that its classes may be in another order."""
         usable = self.predictor_.training_rows_for_models()[:ROWS_TO_CHECK]
         if len(usable):
             proba = self.predictor_.model_(self.predictor_.training_rows_.take(usable))
@@ -198,6 +199,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
             if not isinstance(value, family) and not (named and value in known):
                 raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
         self._check_risk_weight()
+        check_limits(self, {"n_jobs": Jobs()})
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:
@@ -233,7 +235,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.epistemic is None:
             return None
         if isinstance(self.epistemic, EpistemicEstimator):
-            return copy.copy(self.epistemic)  # a clone would unfit the members it was given
+            return copy.copy(self.epistemic)  # a clone would drop the fit of given members
         if not self.schema_.tabular:
             made: EpistemicEstimator | None = _defaults(self.schema_).make_epistemic(self.epistemic, predictor, seed)
             return made
@@ -269,7 +271,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return policy.fit(context)
 
     def _fitted_without(self, rows: np.ndarray) -> BeliefModel:
-        """Predictor and members around a model fitted on all training rows but `rows`."""
+        """Predictor and members around a model fitted on all training rows except `rows`."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
@@ -283,5 +285,5 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
 
 def _defaults(schema: Any) -> Any:
-    """What the names of options stand for where rows are not those of a table; the schema knows the module."""
+    """The module that resolves the names of options if rows are not those of a table; named by the schema."""
     return schema.defaults()

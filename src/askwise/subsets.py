@@ -1,7 +1,8 @@
-"""Masks: which cells or features are observed (True). Check them, draw them, extend them."""
+"""Masks of observed cells or features (True): checking, sampling and extending them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ import numpy as np
 from askwise.errors import InvalidInput
 
 
-def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.ndarray:
-    """`mask` as a boolean array of `shape`; one row of it is used for all rows."""
+def check_mask(
+    mask: Any, shape: tuple[int, int], owner: str = "mask", names: Sequence[str] | None = None
+) -> np.ndarray:
+    """`mask` as a boolean array of `shape`; one row of it is used for all rows.
+
+    The labels of a DataFrame or Series must be `names` in their order, or plain positions.
+    """
+    labels = list(getattr(mask, "columns", mask.index)) if hasattr(mask, "iloc") else []
+    if labels and names is not None and labels not in (list(names), list(range(shape[1]))):
+        raise InvalidInput(f"{owner} must have one column per feature in the order {list(names)}; got {labels}.")
     array = np.asarray(mask)
     if array.dtype != bool:
         raise InvalidInput(f"{owner} must be boolean, True or False; got {array.dtype}.")
@@ -22,7 +31,7 @@ def check_mask(mask: Any, shape: tuple[int, int], owner: str = "mask") -> np.nda
 def sample(n: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
     """Random masks (n, n_features): size uniform on 0..M-1, then a uniform subset of that size.
 
-    Uniform subsets would nearly all have M/2 features, while budgets live below that.
+    Uniform subsets would nearly all have about M/2 features, while most budgets are smaller.
     """
     return sample_of_sizes(rng.integers(0, n_features, size=n), n_features, rng)
 
@@ -46,7 +55,7 @@ def extended(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
 
 
 def unique_masks(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows of `mask`, and for each row the number of its own."""
+    """The distinct rows of `mask`, and for each row the number of its distinct row."""
     if mask.shape[1] > 64:
         rows, inverse = np.unique(mask, axis=0, return_inverse=True)
         return rows, inverse.reshape(-1)

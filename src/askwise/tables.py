@@ -1,8 +1,8 @@
 """One reader for tables in files: CSV (any usual separator, decimal mark and encoding), Parquet and Feather.
 
-Text stays text: "01" is not 1, and "NA" is a word unless it is declared as missing. Whatever has to be found out is
-kept in `Table.inferred`, with the option that overrides it. pandas is imported where it is used, so that a wrong path
-is noticed at once.
+Text stays text: "01" is not 1, and "NA" is a word unless it is declared as missing. What is inferred is recorded
+in `Table.inferred`, with the option that overrides it. pandas is imported where it is used, so that a wrong path is
+reported at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from askwise.errors import AskwiseError, InvalidInput, listed
-from askwise.number_columns import NUMBER, TextColumn, find_decimal, is_number_column, to_numbers
+from askwise.number_columns import NUMBER, TextColumn, find_decimal, find_number_columns, to_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ ENCODINGS = [
     *("utf_16_le", "utf_16_be", "utf_32_le", "utf_32_be"),
     *("mac_roman", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 ]
-"""What tables are written in, besides UTF-8. A short text fits many exotic encodings too, which are not guessed."""
+"""Encodings of tables besides UTF-8. A short text also fits many rare encodings, which are not guessed."""
 
 SIGNATURES = {
     b"PK\x03\x04": "an Excel workbook or a zip archive",
@@ -52,7 +52,7 @@ SNIFFED_ROWS = 200
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What is known about a file; None, or a column that is not named, is found out.
+    """Options for reading a file; what is None, and the kind of a column that is not named, is inferred.
 
     `missing` lists cells that mean "missing" besides empty ones; `text` and `number` list columns.
     """
@@ -67,15 +67,15 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and in words what was found out about its file."""
+    """A table, and a description of what was inferred about its file."""
 
     frame: pd.DataFrame
     inferred: list[str]
 
 
 def check_path(path: Path) -> Path:
-    """`path`, if it is a file that can be read; costs nothing, so it can be asked before anything is imported."""
-    if not path.exists():
+    """`path`, if it is a file that can be read; fast, so it can be checked before anything is imported."""
+    if not os.path.exists(path):  # unlike Path.exists, it answers for names that are too long as well
         raise InvalidInput(f"There is no file {path}. Give the path of a table in CSV, Parquet or Feather.")
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, so it cannot be read as a table. Give the path of a file in it.")
@@ -85,14 +85,14 @@ def check_path(path: Path) -> Path:
 
 
 def read_table(path: str | os.PathLike[str], options: TableOptions | None = None) -> Table:
-    """Read a table; the kind of file is told by its content.
+    """Read a table; the file format is detected from its content.
 
     Parameters
     ----------
     path
         CSV with a line of column names, Parquet or Feather.
     options
-        What is known about the file.
+        What is known about the file; the rest is inferred.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
             return _read_arrow(path, kind, options)
     for signature, what in SIGNATURES.items():
         if content.startswith(signature):
-            raise InvalidInput(f"{path} is {what}, not a table in text. Export it as CSV.")
+            raise InvalidInput(f"{path} is {what}, not a text table. Export it as CSV.")
     return _read_csv(path, content, options)
 
 
@@ -119,7 +119,7 @@ def _read_arrow(path: Path, kind: str, options: TableOptions) -> Table:
     import pandas as pd
 
     if options != TableOptions():
-        raise InvalidInput(f"{path} is a {kind} file, which says the types of its columns; leave out the CSV options.")
+        raise InvalidInput(f"{path} is a {kind} file, which stores the column types; leave out the CSV options.")
     try:
         frame = pd.read_parquet(path) if kind == "Parquet" else pd.read_feather(path)
     except ImportError:
@@ -149,7 +149,7 @@ def _read_csv(path: Path, content: bytes, options: TableOptions) -> Table:
 
 
 def _decode(path: Path, content: bytes, declared: str | None) -> tuple[str, str]:
-    """The text and its encoding: the declared one, that of a byte order mark, UTF-8, or the likeliest."""
+    """The text and its encoding: the declared one, that of a byte order mark, UTF-8, or the likeliest other one."""
     marked = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), None)
     encoding = declared or marked or "utf-8"
     try:
@@ -231,13 +231,13 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
         if len(record) != width:
             raise InvalidInput(
                 f"{path}, line {line} has {len(record)} cells and the header {width} (separated by {separator!r}). "
-                'Mend that line (a cell that holds the separator stands in "quotes"), or name another --separator.'
+                'Fix that line (a cell that holds the separator must be in "quotes"), or give another --separator.'
             )
     return records
 
 
 def _names(header: list[str], path: Path) -> list[str]:
-    """Column names; one without a name, such as the index that R or pandas writes, is called by its position."""
+    """Column names; one without a name, such as the index that R or pandas writes, is named by its position."""
     names = [name or f"column {position}" for position, name in enumerate(header, start=1)]
     for name, count in Counter(names).items():
         if count > 1:
@@ -261,7 +261,7 @@ def _build(path: Path, columns: Sequence[TextColumn], options: TableOptions, fou
 
     separator, decimal, encoding = found
     declared = {**dict.fromkeys(options.text, False), **dict.fromkeys(options.number, True)}
-    numeric = {c.name: is_number_column(path, c, decimal, declared.get(c.name)) for c in columns}
+    numeric = find_number_columns(path, columns, decimal, declared)
     built = {c.name: to_numbers(c, decimal) if numeric[c.name] else pd.Series(c.cells, dtype="str") for c in columns}
     kinds = {kind: [name for name, is_number in numeric.items() if is_number == kind] for kind in (True, False)}
     mark = "a comma" if decimal == "," else "a point"

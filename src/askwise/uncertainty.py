@@ -41,7 +41,7 @@ def entropy(proba: ArrayLike) -> np.ndarray:
 
 
 def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
-    """Kullback-Leibler divergence of `q` from `p`, infinite where `q` rules out what `p` allows.
+    """Kullback-Leibler divergence of `q` from `p`, infinite where `q` is 0 and `p` is not.
 
     D(p || q) = sum_y p(y) ln(p(y) / q(y)), with 0 ln 0 = 0: the discrepancy u of Eq. 11 (Section 3.2.1) when
     p is the prediction from all features and q the one from a subset.
@@ -71,7 +71,7 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
 def aleatoric(members: ArrayLike) -> np.ndarray:
     """Aleatoric uncertainty: the mean entropy of the members.
 
-    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): what would remain uncertain if the true model were known.
+    AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): the uncertainty that would remain if the true model were known.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def aleatoric(members: ArrayLike) -> np.ndarray:
 
     Examples
     --------
-    Two members that are sure of opposite classes, and two that both toss a coin:
+    Two members that are certain of opposite classes, and two that are both undecided:
 
     >>> aleatoric([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.0, 0.693]
@@ -116,12 +116,12 @@ def mutual_information(members: ArrayLike) -> np.ndarray:
 
 
 def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
-    """Epistemic uncertainty around the primary prediction: how far the members stand from it.
+    """Epistemic uncertainty around the primary prediction: how far the members diverge from it.
 
     e(x_S) = (1/k) sum_i D(p_i || q), Eq. 13 (Section 3.2.2), with q the primary prediction. By Eq. 19
     (Appendix A) it is `mutual_information` plus D(mean_i p_i || q), so it also grows where the members agree
-    with each other and not with the primary model. It is infinite where q rules out a class that a member
-    allows.
+    with each other and not with the primary model. It is infinite where q is 0 for a class and a member
+    is not.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def ensemble_variance(members: ArrayLike) -> np.ndarray:
 
 
 def confidence_gap(proba: ArrayLike) -> np.ndarray:
-    """What the most probable class of `proba` (..., C) lacks to certainty: 1 - max_y p(y) (Appendix E).
+    """One minus the largest probability of `proba` (..., C): 1 - max_y p(y) (Appendix E).
 
     >>> confidence_gap([[0.75, 0.25], [0.0, 1.0]]).tolist()
     [0.25, 0.0]
@@ -191,10 +191,10 @@ class Uncertainty:
     total: np.ndarray  # entropy of the primary prediction
     aleatoric: np.ndarray  # mean entropy of the members
     mutual_information: np.ndarray  # disagreement of the members with each other
-    epistemic: np.ndarray  # divergence of the members from the primary prediction, joined by novelty where asked
+    epistemic: np.ndarray  # divergence of the members from the primary prediction, plus novelty if computed
     variance: np.ndarray  # variance of the members' probabilities
     confidence_gap: np.ndarray  # 1 - probability of the predicted class
-    novelty: np.ndarray  # how far the case is outside of what was seen in training, 0 within it; NaN if not asked
+    novelty: np.ndarray  # how far the case is outside of what was seen in training, 0 within it; NaN if not computed
 
     def as_dict(self) -> dict[str, np.ndarray]:
         """The arrays by name, for instance as columns of a DataFrame."""

@@ -453,3 +453,15 @@ def test_a_part_shares_what_is_believed_with_its_whole():
     assert_array_equal(now.belief.proba, now.beliefs.predictor.proba(now.rows))
     # At first all three; then the one that changed and was asked about, then the other that changed.
     assert [len(rows) for rows in asked] == [3, 1, 1]
+
+
+def test_a_trajectory_prints_as_one_line():
+    said = "<Trajectory: 2 cases, up to 3 purchases; to_frame() has a row per step>"
+    assert repr(selector().acquire(table(2), budget=3)) == said
+
+
+def test_cases_keep_the_index_of_the_table():
+    X = table(3).set_axis(["p7", "p2", "p5"])
+    chosen = selector()
+    assert chosen.acquire(X, budget=1).to_frame()["case"].tolist() == ["p7", "p7", "p2", "p2", "p5", "p5"]
+    assert chosen.acquire(X.reset_index(drop=True), budget=0).to_frame()["case"].tolist() == [0, 1, 2]

@@ -1,5 +1,6 @@
 """What every policy promises, and what each is for."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -222,8 +223,8 @@ def test_static_has_one_order_for_all_rows(make):
 
 
 def test_static_scores_are_relevance_per_price_now():
-    no_context: Any = None  # a ranking that is given needs none
-    policy = Static(np.array([0.1, 0.6, 0.8])).fit(no_context)
+    context: Any = SimpleNamespace(schema=SimpleNamespace(features=["a", "b", "c"]))  # all that a given ranking needs
+    policy = Static(np.array([0.1, 0.6, 0.8])).fit(context)
     state = blank(2, 3, Prices([1, 2, 4], shared=[([0, 1], 1)]))
     state.mask = np.array([[False, False, False], [True, False, False]])
     scores = policy.scores(state)

@@ -86,7 +86,7 @@ def test_limits():
         assert not any(limit.allows(value) for value in refused)
 
 
-def test_a_fitted_rival_can_be_pickled():
+def test_a_fitted_baseline_can_be_pickled():
     for baseline in [
         StaticCMI(random_state=0),
         StaticBest(classifier=LogisticRegression(), n_folds=2, n_candidates=2, max_features=2, random_state=0),

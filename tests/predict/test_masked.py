@@ -4,6 +4,7 @@ import copy
 import functools
 import pickle
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,9 @@ def planted(n=300, seed=0):
 def one_order(X):
     """Masks along one order of purchase."""
     predictor = ImputedPredictor(wrap(lambda X: np.tile([0.5, 0.5], (len(X), 1)), [0, 1])).fit(X, np.arange(len(X)) % 2)
-    no_context: Any = None  # a ranking that is given needs none
+    context: Any = SimpleNamespace(schema=predictor.schema_)  # all that a given ranking needs
     prices = Prices(None).resolve(predictor.schema_.features)
-    return PolicyMasks(Static(RELEVANCE).fit(no_context), predictor.schema_, prices, BeliefModel(predictor))
+    return PolicyMasks(Static(RELEVANCE).fit(context), predictor.schema_, prices, BeliefModel(predictor))
 
 
 MAKERS = {

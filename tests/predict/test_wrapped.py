@@ -408,6 +408,17 @@ def test_a_model_that_refuses_missing_cells_is_fitted_on_complete_rows_with_a_wa
     assert_array_equal(selector.predict_proba(X), expected.predict_proba(X))
 
 
+def test_a_model_that_cannot_be_fitted_on_text_says_what_to_do():
+    X, y = arrays()
+    for first in (1.0, np.nan):  # missing cells are not what is wrong
+        table = pd.DataFrame({"size": X[:, 0], "color": np.where(X[:, 1] > 0, "red", "blue")})
+        table.loc[0, "size"] = first
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(InvalidInput, match=r"Not numbers: color\. Use a Pipeline"):
+                fitted_classifier(RandomForestClassifier(5), table, y)
+
+
 def test_weights_follow_the_complete_rows():
     X, y = arrays()
     holes, weights = X.copy(), np.random.default_rng(0).random(120)

@@ -115,3 +115,10 @@ def test_bad_patches_are_refused():
     ):
         with pytest.raises(InvalidInput, match=message):
             schema.encode_feature(0, bad)
+
+
+def test_no_images_are_refused():
+    images = np.ones((2, 1, 4, 4), dtype=np.float32)
+    schema, _ = PatchGrid(2, 2).read(images)
+    with pytest.raises(InvalidInput, match="X has no images"):
+        schema.encode(images[:0])

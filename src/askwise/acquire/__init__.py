@@ -1,4 +1,4 @@
-"""Acquiring features: the loop, the policies, the stopping rules, and a session for one case."""
+"""Feature acquisition: the loop, policies, stopping rules, and a session for one case."""
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes

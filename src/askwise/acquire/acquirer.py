@@ -1,8 +1,9 @@
-"""FeatureAcquirer: all that a fitted predictor and a policy can do together, for one case or many."""
+"""FeatureAcquirer: prediction, suggestion, acquisition and evaluation with a fitted predictor and a policy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from askwise.uncertainty import Uncertainty
 
 
 class FeatureAcquirer(ClassifierMixin, BaseEstimator):
-    """Predicts, suggests, acquires and is evaluated; `fit` of a subclass sets the attributes below."""
+    """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
     n_jobs: int | None = None
@@ -69,7 +70,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[proba.argmax(axis=1)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy; when `budget` is set, after acquiring under it from rows of which nothing is known."""
+        """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
         predicted = self.predict(X) if self.budget is None else self.acquire(X).predict()
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
@@ -86,18 +87,20 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         mask
-            (n, M) or (M,) bool: features to regard as known, such as ``trajectory.mask_after(2)``; None = all in `X`.
+            (n, M) or (M,) bool: features to treat as known, such as ``trajectory.mask_after(2)``; None = all in `X`.
         most
-            Rules of each kind that are listed, the weightiest first.
+            Number of rules of each kind to list, those with the largest weight first.
         """
         rows = self._encode(X)
         if mask is not None:
-            rows = rows.masked(self.schema_.expand(check_mask(mask, (len(rows), len(self.features_)))))
+            rows = rows.masked(
+                self.schema_.expand(check_mask(mask, (len(rows), len(self.features_)), names=self.features_))
+            )
         found = self.predictor_.explain_encoded(rows, most)
         if found is None:
             raise InvalidInput(
-                f"{type(self.predictor_).__name__} has no rules to explain a prediction with. A tree, a forest, a rule "
-                'list or a fuzzy model has them with adaptation="rules".'
+                f"{type(self.predictor_).__name__} has no rules to explain a prediction. A tree, a forest, a rule "
+                'list or a fuzzy model has rules with adaptation="rules".'
             )
         return found
 
@@ -108,7 +111,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return np.where(state.mask, -np.inf, np.concatenate([checked_scores(self.policy_, part) for part in parts]))
 
     def scores(self, X: Any) -> np.ndarray:
-        """What the policy ranks the features by, (n, M); -inf for those that are known."""
+        """The scores by which the policy ranks the features, (n, M); -inf for those that are known."""
         return self.gains(X)
 
     def suggest(self, X: Any, budget: Any = None, available: Any = None, *, as_names: bool = False) -> np.ndarray:
@@ -117,11 +120,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         budget
-            Money that is left, one number or one per row. What is known is not charged, and triggers savings.
+            Budget left, one number or one per row. Known features are not charged, and count for shared savings.
         available
-            (n, M) or (M,) bool: features that can be bought.
+            (n, M) or (M,) bool: features that can be acquired.
         as_names
-            Give names instead of positions, None = stop.
+            Return names instead of positions, None = stop.
         """
         state = self._state(self._encode(X), budget, available)
         parts = [state.take(part) for part in self._blocks(len(state.mask))]
@@ -136,40 +139,41 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         available: Any = None,
         known: Any = None,
     ) -> Trajectory:
-        """Buy features one at a time for rows whose truth is in `X`, and record every step.
+        """Acquire features one at a time, revealing their values from `X`, and record every step.
 
         Parameters
         ----------
         X
-            The truth; NaN = unavailable. The policy sees a cell only once it is bought.
+            The true values; NaN = unavailable. The policy sees a cell only after acquiring it.
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
             A `Stopping` rule; None spends what it can.
         available
-            (n, M) or (M,) bool: features that can be bought.
+            (n, M) or (M,) bool: features that can be acquired.
         known
             (n, M) or (M,) bool: features known from the start; they are not charged.
         """
         self._check_stop(stop)
         truth = self._encode(X)
         shape = (len(truth), len(self.features_))
-        had = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known")
+        at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known", self.features_)
         there = self.schema_.any_column(truth.observed)
-        allowed = there if available is None else there & check_mask(available, shape, "available")
-        state = self._state(truth.masked(self.schema_.expand(had)), budget, allowed)
+        allowed = there if available is None else there & check_mask(available, shape, "available", self.features_)
+        state = self._state(truth.masked(self.schema_.expand(at_start)), budget, allowed)
         policy = self._policy_for(truth)
         blocks = self._blocks(len(truth))
+        index = X.index if isinstance(X, pd.DataFrame) else None
         if len(blocks) == 1:
-            return run_episodes(state, truth.values, policy, stop, self.progress)
+            return replace(run_episodes(state, truth.values, policy, stop, self.progress), index=index)
         runs = [
             run_episodes(state.take(part), truth.values[part], policy, stop)
             for part in track(blocks, "acquiring", len(blocks), self.progress)
         ]
-        return Trajectory.concatenated(runs)
+        return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error and money spent, one row per budget.
+        """Accuracy, balanced accuracy, log loss, calibration error and cost, one row per budget.
 
         `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
         """
@@ -187,12 +191,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def start(
         self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | None = None
     ) -> Session:
-        """One case, by feature name.
+        """Start a session for one case, with features given by name.
 
         Parameters
         ----------
         known
-            Feature -> value, known already and not charged.
+            Feature -> value of what is already known; not charged.
         budget
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
@@ -204,12 +208,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return Session(self._state(nothing, budget, None), self.policy_, known, stop)
 
     def default_budgets(self) -> list[float]:
-        """The budgets that `evaluate` takes by itself."""
+        """The budgets that `evaluate` uses by default."""
         check_is_fitted(self, "policy_")
         return default_budgets(self.prices_)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
-        """The policy that buys for rows whose truth is `truth`, which only one that declares it may read."""
+        """The policy for rows with the true values `truth`, which only baselines that see the full row may read."""
         return self.policy_
 
     def _risk_weight(self) -> float:
@@ -225,15 +229,17 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.
 
-        What is not a table is checked by its `schema` alone.
+        Input that is not a table is checked by its `schema` only.
         """
         if schema is not None and not schema.tabular:
             return X
         table = as_table(X)
+        if not len(table):
+            raise InvalidInput("X has no rows; at least one is needed.")
         try:
             validate_data(self, table, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise InvalidInput(f"X: {str(error).strip()}\nWhat is not known is NaN; its column stays.") from None
+            raise InvalidInput(f"X: {str(error).strip()}\nUse NaN for unknown values and keep their columns.") from None
         return table
 
     def _encode(self, X: Any) -> EncodedRows:
@@ -241,20 +247,24 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return self.schema_.encode(self._table(X, reset=False, schema=self.schema_))
 
     def _blocks(self, n: int) -> list[slice]:
-        """Rows to work on together, so that their beliefs fit into memory."""
+        """Blocks of rows to process together, so that their beliefs fit into memory."""
         step = self.beliefs_.rows_at_once
         return [slice(start, start + step) for start in range(0, max(n, 1), step)]
 
     def _state(self, rows: EncodedRows, budget: Any, available: Any) -> Acquisition:
         n, shape = len(rows), (len(rows), len(self.features_))
-        allowed = np.ones(shape, dtype=bool) if available is None else check_mask(available, shape, "available")
+        allowed = (
+            np.ones(shape, dtype=bool)
+            if available is None
+            else check_mask(available, shape, "available", self.features_)
+        )
         left = check_budget(self.budget if budget is None else budget, n)
         mask = self.schema_.any_column(rows.observed)
         weight = self._risk_weight()
         return Acquisition(self.schema_, self.prices_, self.beliefs_, rows, mask, allowed, left, risk_weight=weight)
 
     def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
-        """Where each case ends under each budget, from rows whose truth is in `X`.
+        """The final state of each case under each budget; `X` holds the true values.
 
         `policy` is used in place of the fitted one, such as `askwise.acquire.Random(0)`. With equal prices one run
         serves all budgets, unless the policy reads the budget.

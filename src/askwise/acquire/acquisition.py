@@ -1,7 +1,7 @@
-"""Cases being bought for: what is known, what it cost, what can be bought next; and the loop that buys.
+"""The state of an acquisition (what is known, what it cost, what can be acquired next), and the loop over its steps.
 
-A batch of n rows and a session of one run through the same class. Arrays stay full size; a row that is done is
-carried forward.
+A batch of n rows and a session of one row use the same class. Arrays keep their size; the entries of a finished row
+are carried forward.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 
 class Acquisition:
-    """The state of n cases: what is observed and believed of each, the features acquired, and the money left.
+    """The state of n cases: observed values, beliefs, acquired features, and the budget left.
 
     Parameters
     ----------
     schema, prices
         Features and their (resolved) prices.
     beliefs
-        What predicts.
+        The model that predicts and estimates uncertainty.
     rows
         The n encoded cases, NaN in every cell that is not known.
     mask
         (n, M) features that are known; they are not charged.
     available
-        (n, M) features that can be bought.
+        (n, M) features that can be acquired.
     left
-        (n,) money.
+        (n,) budget left.
     risk_weight
-        The weight of epistemic uncertainty in a gain, for policies that have none of their own.
+        The weight of epistemic uncertainty in a gain, for policies that do not set their own.
     ids
-        (n,) number of each case, from which random policies draw; 0 to n - 1 by default.
+        (n,) number of each case, which seeds random policies; 0 to n - 1 by default.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Acquisition:
         self.left = left
         self.risk_weight = risk_weight
         self.ids = np.arange(len(rows)) if ids is None else ids
-        self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this is a part of, and where
+        self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
         self._belief: Belief | None = None
         self._outdated = np.ones(len(rows), dtype=bool)
 
@@ -85,11 +85,11 @@ class Acquisition:
 
     @property
     def belief(self) -> Belief:
-        """What is believed of all cases."""
+        """The belief about all cases."""
         return self.belief_of(np.ones(len(self.rows), dtype=bool))
 
     def belief_of(self, rows: np.ndarray) -> Belief:
-        """What is believed of the cases that `rows` (n,) bool marks; computed once per state, whoever asks."""
+        """The belief about the cases that `rows` (n,) bool marks; computed once per state and shared."""
         if self._whole is not None:
             whole, at = self._whole
             wanted = np.zeros(len(whole.rows), dtype=bool)
@@ -108,7 +108,7 @@ class Acquisition:
         return self._belief if rows.all() else self._belief.take(rows)
 
     def take(self, rows: Any) -> Acquisition:
-        """Some of the cases, by position or by a boolean mask, as a state of its own."""
+        """A separate state of some of the cases, by position or by a boolean mask."""
         return Acquisition(
             self.schema,
             self.prices,
@@ -122,7 +122,7 @@ class Acquisition:
         )
 
     def part(self, rows: np.ndarray) -> Acquisition:
-        """The cases that `rows` (n,) bool marks, to be scored: what is believed of them is shared with this state."""
+        """The cases that `rows` (n,) bool marks, to be scored; their belief is shared with this state."""
         part = self.take(rows)
         part._whole = (self, np.flatnonzero(rows))
         return part
@@ -136,7 +136,7 @@ class Acquisition:
     def choose(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next feature of each row, (n,), -1 where nothing is buyable; and the scores, (n, M).
 
-        What is currently free is taken first; then the highest score, ties to the lowest index; -inf is never bought.
+        Features that are free come first, then the highest score, ties to the lowest index; -inf is never acquired.
         """
         scores = np.full(self.mask.shape, -np.inf)
         buying = np.any(buyable, axis=1)
@@ -150,7 +150,7 @@ class Acquisition:
         return choice, scores
 
     def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Buy ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
+        """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(len(features))
         paid[rows] = self.prices.now(self.mask)[rows, features[rows]]
@@ -178,7 +178,7 @@ def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
 def purchases(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Buy until no row can or wants to; yields (features, prices paid) after each step, a feature of -1 = none."""
+    """Acquire until every row is finished; yields (features, prices paid) after each step, -1 = no feature."""
     done = np.zeros(len(state.mask), dtype=bool)
     while True:
         buyable = state.buyable() & ~done[:, None]
@@ -198,7 +198,7 @@ def purchases(
 def steps(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, Uncertainty]]:
-    """`purchases` with what is predicted after each: yields (features, paid, proba, uncertainties), first as it was."""
+    """`purchases` with what is predicted after each: yields (features, paid, proba, uncertainties), first the start."""
     n = len(state.mask)
     proba, found = state.belief.proba, state.beliefs.uncertainty(state.belief, state.rows)
     yield np.full(n, -1), np.zeros(n), proba, found
@@ -218,9 +218,9 @@ def run_episodes(
     stop: Stopping | None = None,
     progress: bool | str = False,
 ) -> Trajectory:
-    """Buy features for all rows until money, features or the stopping rule end it.
+    """Acquire features for all rows until budget or features run out or the stopping rule is met.
 
-    `truth` (n, D) holds the cells that a purchase reveals; the policy sees only what is in `state`.
+    `truth` (n, D) holds the cells that a purchase reveals; the policy only sees what is in `state`.
     """
     start = state.mask.copy()
     most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
@@ -238,7 +238,7 @@ def run_episodes(
 
 
 class PolicyMasks:
-    """Draws the subsets that a policy visits: each row is bought for a random number of steps (Eq. 4).
+    """Draws the subsets that a policy visits: it acquires a random number of features for each row (Eq. 4).
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def nothing_known(
     risk_weight: float = 0.0,
     ids: np.ndarray | None = None,
 ) -> Acquisition:
-    """Cases at their start, with unlimited money; what `truth` has can be bought."""
+    """Cases of which nothing is known, with an unlimited budget; the features present in `truth` are available."""
     n = len(truth)
     return Acquisition(
         schema,

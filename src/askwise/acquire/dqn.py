@@ -1,15 +1,15 @@
 r"""Feature acquisition as reinforcement learning: a dueling Q-network (Section 3.2 and Appendix G), in one file.
 
-State: the observed cells and their mask. Action: a feature that can be bought. Reward: the gain per cost of the value
-really observed. Deviations from the paper, numbered:
+State: the observed cells and their mask. Action: a feature that can be acquired. Reward: the gain per cost of the
+value actually observed. Deviations from the paper, numbered:
 
-1. Many episodes run at once, in the loop that serves users; the ``"batched"`` preset makes fewer, larger updates with a
-   higher learning rate, and discounts by 0.4 (chosen on validation rows of four tables out of 0.99, 0.9, 0.7, 0.4).
+1. Many episodes run at once, in the same loop as at inference; the ``"batched"`` preset makes fewer, larger updates
+   with a higher learning rate and a discount of 0.4 (chosen on validation rows of four tables from 0.99 to 0.4).
    ``"paper"`` keeps the paper's: a batch of 32 after every environment step, rate 1e-4, discount 0.99.
-2. The reward is a *reduction*, u(S) - u(S + i) + lambda (e(S) - e(S + i)), so that more is better.
-3. The maximum over next actions runs over the features that can still be bought, and is taken by the online network and
-   valued by the target network (double Q-learning).
-4. Training rows do not help to predict themselves (`HeldOutStates`).
+2. The reward is a *reduction*, u(S) - u(S + i) + lambda (e(S) - e(S + i)), so that higher is better.
+3. The maximum over next actions runs over the features that can still be acquired; the online network selects the
+   action and the target network evaluates it (double Q-learning).
+4. A training row is not used for its own prediction (`HeldOutStates`).
 5. ``reward="area"`` pays for the reduction reached so far at every step, which rewards an early gain; with the paper's
    reward and a discount near 1 the order of purchases hardly matters to the return.
 """
@@ -53,15 +53,15 @@ PRESETS = {
 
 
 class DQN(Policy):
-    """A policy trained to buy for the whole episode, not for the next step only; needs torch, serves without it.
+    """A policy that optimizes the whole episode, not only the next step; torch is needed for training only.
 
     Parameters
     ----------
     preset
         ``"batched"`` or ``"paper"``.
     n_episodes, gamma, hidden, buffer_size
-        Episodes in all (a training row each, from nothing known to everything bought), discount (None = the preset's),
-        width of the network, transitions remembered.
+        Number of episodes (each acquires all features of one training row), discount (None = the preset's),
+        width of the network, size of the replay buffer.
     reward
         ``"gain"`` (the paper's) or ``"area"``.
     """
@@ -85,7 +85,7 @@ class DQN(Policy):
 
     def fit(self, context: PolicyContext) -> Self:
         import_torch('policy="rl"', 'policy="greedy"')
-        if self.preset not in PRESETS or self.reward not in ("gain", "area"):
+        if self.preset not in tuple(PRESETS) or self.reward not in ("gain", "area"):
             raise InvalidInput(
                 f'DQN: preset must be one of {tuple(PRESETS)} and reward "gain" or "area"; got {self.preset!r}, '
                 f"{self.reward!r}."
@@ -103,7 +103,7 @@ class DQN(Policy):
         return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        """Q(x_S, i): the gain per cost expected from buying i now and the best features after it."""
+        """Q(x_S, i): the gain per cost expected from acquiring i now and the best features afterwards."""
         return np.where(state.mask, -np.inf, self.layers_(self.coder_(state.rows)))
 
     coder_: CellCoder
@@ -125,7 +125,7 @@ def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.
     returns: list[float] = []
     n_updates = n_rounds = 0
     waves = -(-dqn.n_episodes // schedule.rows_at_once)
-    for wave in track(range(waves), "learning to ask", waves, context.progress):
+    for wave in track(range(waves), "training the Q-network", waves, context.progress):
         n = min(schedule.rows_at_once, dqn.n_episodes - wave * schedule.rows_at_once)
         episode = _Episode(context, held_out, rng.integers(len(context.rows), size=n), dqn)
         while episode.buyable.any():
@@ -142,7 +142,7 @@ def _train(dqn: DQN, context: PolicyContext, schedule: Schedule, rng: np.random.
 
 
 class _Episode:
-    """Training rows being bought at once, in the acquisition loop that serves users too."""
+    """Training rows acquired in parallel, in the same acquisition loop as at inference."""
 
     def __init__(self, context: PolicyContext, held_out: HeldOutStates, rows: np.ndarray, dqn: DQN) -> None:
         self.context, self.held_out, self.rows, self.dqn = context, held_out, rows, dqn
@@ -154,7 +154,7 @@ class _Episode:
         self.returns = np.zeros(len(rows))
 
     def step(self, online: Any, exploration: float, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        """Buy one feature for each row that can; returns the transitions of these rows."""
+        """Acquire one feature for each unfinished row; returns the transitions of these rows."""
         import torch
 
         with torch.no_grad():
@@ -175,7 +175,7 @@ class _Episode:
         return tuple(part[acting] for part in (inputs, action, reward, self.inputs, self.buyable))
 
     def _objective(self) -> np.ndarray:
-        """u + lambda e of what is known, (n,)."""
+        """u + lambda e of the current state, (n,)."""
         discrepancy, epistemic = self.held_out.state(self.rows, self.state.mask, risk=self.context.risk_weight != 0)
         return np.asarray(discrepancy + self.context.risk_weight * epistemic)
 

@@ -1,4 +1,4 @@
-"""How good the predictions are under a budget: one row of measures per budget."""
+"""Quality of the predictions under a budget: one row of metrics per budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def default_budgets(prices: Prices) -> list[float]:
 
 
 class FinalState(NamedTuple):
-    """Where cases end: what is predicted (n, C), what was spent (n,), and the features known (n, M)."""
+    """The final state of cases: prediction (n, C), cost spent (n,), and known features (n, M)."""
 
     proba: np.ndarray
     spent: np.ndarray
@@ -32,12 +32,12 @@ class FinalState(NamedTuple):
 
     @classmethod
     def concatenated(cls, parts: Sequence[FinalState]) -> FinalState:
-        """The ends of several blocks of cases as one."""
+        """The final states of several blocks of cases as one."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 def ends_of_one_run(state: Acquisition, truth: np.ndarray, policy: Policy, budgets: np.ndarray) -> list[FinalState]:
-    """The ends under each budget by one run under the largest: equal prices make the others its beginnings."""
+    """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
     state.left = np.full(len(truth), max(budgets, default=0.0))
     run = run_episodes(state, truth, policy)
     rows = np.arange(len(truth))
@@ -50,7 +50,7 @@ def ends_of_one_run(state: Acquisition, truth: np.ndarray, policy: Policy, budge
 
 
 def ends_of_each_budget(state: Acquisition, truth: np.ndarray, policy: Policy, budgets: np.ndarray) -> list[FinalState]:
-    """The ends under each budget by an episode of its own; nothing is predicted before the money is spent."""
+    """Final states under each budget from a separate episode for each; predictions are made only at the end."""
     cached = CachedPolicy(policy)
     ends = []
     for budget in budgets:
@@ -65,9 +65,9 @@ def ends_of_each_budget(state: Acquisition, truth: np.ndarray, policy: Policy, b
 
 
 def measures(y: np.ndarray, end: FinalState) -> dict[str, float]:
-    """Measures of where cases end, whose labels are `y` (n,), given as column indices."""
+    """Metrics of final states, given the labels `y` (n,) as column indices."""
     predicted = end.proba.argmax(axis=1)
-    proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # single-precision answers sum to one only so well
+    proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
     return {
         "accuracy": float((predicted == y).mean()),
         "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),

@@ -1,4 +1,4 @@
-"""Policies: which feature next. A policy scores; the acquisition decides what can be bought and takes the best."""
+"""Policies score features; the acquisition determines which can be acquired and takes the best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from askwise.value import HeldOutStates, NeighborValue, Value, ValueEstimator, p
 
 @dataclass(frozen=True)
 class PolicyContext:
-    """What a policy may learn from: the training rows, the prices, and all that is fitted around the wrapped model."""
+    """What a policy may learn from: the training rows, the prices, and what was fitted around the wrapped model."""
 
     rows: EncodedRows
     y: np.ndarray  # (N,) class positions
@@ -39,34 +39,34 @@ class PolicyContext:
 
 
 class Policy(BaseEstimator):
-    """Scores the features of each case; subclasses write `scores` and, where they learn something, `fit`.
+    """Scores the features of each case; subclasses implement `scores` and, if they are trained, `fit`.
 
     A policy is a scikit-learn estimator: the constructor stores its parameters, `fit` learns. It reads what is known
-    and believed of each case (`state.rows`, `state.mask`, `state.belief`) and the money left (`state.left`), and
-    nothing else: no label, no hidden cell, no other case. When to stop is not its business. One that reads
+    about each case (`state.rows`, `state.mask`, `state.belief`), the prices and the budget left (`state.left`), and
+    nothing else: no label, no hidden cell, no other case. It does not decide when to stop. A policy that reads
     `state.left` sets `reads_budget`.
     """
 
     reads_budget = False
 
     def fit(self, context: PolicyContext) -> Self:
-        """Learn from the training rows; here there is nothing to learn."""
+        """Learn from the training rows; by default there is nothing to learn."""
         return self
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        """(n, M), higher is better, -inf = never."""
+        """(n, M) scores, higher is better, -inf = never acquire."""
         raise NotImplementedError
 
     def reads_members(self, risk_weight: float) -> bool:
-        """Whether scores need the members of `state.belief` when `state.risk_weight` is this; else none are asked."""
+        """Whether the scores need the members of `state.belief` for this `state.risk_weight`."""
         return True
 
 
 class CachedPolicy(Policy):
-    """Another policy, for the same cases under one budget after the other.
+    """Wraps a policy that runs on the same cases under one budget after another.
 
-    A state that the last episode met at the same step is not scored again, and until the money runs out they meet the
-    same ones.
+    A state that the previous episode visited at the same step is not scored again; until the budget runs out, all
+    episodes visit the same states.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -75,7 +75,7 @@ class CachedPolicy(Policy):
         self._current: list[dict[int, tuple[bytes, np.ndarray]]] = []
 
     def start(self) -> None:
-        """Another episode begins."""
+        """Start another episode."""
         self._last, self._current = self._current, []
 
     def scores(self, state: Acquisition) -> np.ndarray:
@@ -101,10 +101,10 @@ class Greedy(Policy):
     Parameters
     ----------
     value
-        ``"neighbors"`` (training-free), ``"network"`` (the paper's estimator; needs torch), a `ValueEstimator` with
-        options of your own, or any `Value`.
+        ``"neighbors"`` (training-free), ``"network"`` (the paper's estimator; needs torch), a configured
+        `ValueEstimator`, or any `Value`.
     risk_weight
-        :math:`\lambda`; None takes that of the case being bought for, which is the selector's.
+        :math:`\lambda`; None uses the risk weight of the selector.
     """
 
     def __init__(self, value: str | Value = "neighbors", risk_weight: float | None = None) -> None:
@@ -112,7 +112,7 @@ class Greedy(Policy):
         self.risk_weight = risk_weight
 
     def fit(self, context: PolicyContext) -> Self:
-        if isinstance(self.value, str) and self.value not in ("neighbors", "network"):
+        if self.value not in ("neighbors", "network") and not hasattr(self.value, "reductions"):
             raise InvalidInput(f'Greedy: value must be "neighbors", "network" or a Value; got {self.value!r}.')
         if self.risk_weight is not None:
             check_limits(self, {"risk_weight": FINITE})
@@ -142,17 +142,21 @@ class Greedy(Policy):
 
 
 class Static(Policy):
-    """One ranking for all cases: `relevance` (M,) per cost; by mutual information with the label where it is None."""
+    """One ranking for all cases, by `relevance` (M,) per cost; None = mutual information with the label."""
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
         self.relevance = relevance
 
     def fit(self, context: PolicyContext) -> Self:
-        self.relevance_ = (
-            mutual_information_ranking(context.rows, context.y, context.schema, context.random_state)
-            if self.relevance is None
-            else np.asarray(self.relevance, dtype=float)
-        )
+        if self.relevance is None:
+            self.relevance_ = mutual_information_ranking(context.rows, context.y, context.schema, context.random_state)
+            return self
+        given, n_features = np.asarray(self.relevance), len(context.schema.features)
+        if given.dtype.kind not in "iuf" or given.shape != (n_features,) or np.isnan(given).any():
+            raise InvalidInput(
+                f"Static: relevance must be one number for each of the {n_features} features; got {self.relevance!r}."
+            )
+        self.relevance_ = given.astype(float)
         return self
 
     def reads_members(self, risk_weight: float) -> bool:
@@ -185,7 +189,7 @@ class Random(Policy):
 def mutual_information_ranking(
     rows: EncodedRows, y: np.ndarray, schema: Schema, random_state: Any = None
 ) -> np.ndarray:
-    """(M,) mutual information with the label, over the rows that have the feature; a group: its best column."""
+    """(M,) mutual information with the label, over the rows that have the feature; for a group, its best column."""
     rng = generator(random_state)
     relevance = np.zeros(len(schema.columns))
     for j, is_category in enumerate(schema.is_category):
@@ -198,7 +202,7 @@ def mutual_information_ranking(
 
 
 def _completing(context: PolicyContext) -> BeliefModel:
-    """The beliefs in use where they complete rows, else those of a predictor that does, around the same model."""
+    """The given beliefs if their predictor uses completions, else those of one that does, around the same model."""
     predictor: SubsetPredictor = context.beliefs.predictor
     if isinstance(predictor, ConditionalPredictor):
         return context.beliefs

@@ -1,4 +1,4 @@
-"""One case, by feature name: ask, answer, undo, report."""
+"""A session for one case, with features given by name: suggest, answer, undo, report."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from askwise.predict.rules.explanation import Explanation
 from askwise.prices import affordable
 from askwise.rows import EncodedRows
 
+ROUNDING_ERROR = 1e-12
+"""A gain closer to 0 is shown as 0."""
+
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The feature to acquire next, its price now, its expected gain per cost, and all that were considered.
+    """The feature to acquire next, its current price, its expected gain per cost, and all candidates.
 
-    `ranking` lists (feature, price now, gain per cost), best first.
+    `ranking` lists (feature, current price, gain per cost), best first.
     """
 
     feature: str
@@ -34,7 +37,7 @@ class Suggestion:
 
 
 class Session:
-    """One case being worked through; made by `DynamicFeatureSelector.start`."""
+    """The acquisition of features for one case; created by `DynamicFeatureSelector.start`."""
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Session:
         self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
-        self._thought = False  # whether `_suggestion` is that of the present state
+        self._thought = False  # whether `_suggestion` is up to date
         if known is not None and not isinstance(known, Mapping):
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         for name, value in (known or {}).items():
@@ -68,17 +71,17 @@ class Session:
 
     @property
     def left(self) -> float | None:
-        """Money left; None = unlimited."""
+        """Budget left; None = unlimited."""
         return None if np.isinf(self._state.left[0]) else float(self._state.left[0])
 
     @property
     def known(self) -> dict[str, Any]:
-        """What is known of the case, by feature."""
-        had = np.flatnonzero(self._state.mask[0]).tolist()
-        return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in had}
+        """The known values, by feature."""
+        known = np.flatnonzero(self._state.mask[0]).tolist()
+        return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
 
     def suggest(self) -> Suggestion | None:
-        """The feature to acquire next; None where nothing can be bought or the stopping rule is met."""
+        """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
         if not self._thought:
             self._suggestion, self._thought = self._suggest(), True
         return self._suggestion
@@ -87,7 +90,7 @@ class Session:
         state = self._state
         buyable = state.buyable()
         enough = self._stop is not None and bool(self._stop.stops(state)[0])
-        if enough:  # what is free is still worth having
+        if enough:  # free features are still acquired
             buyable = buyable & (state.prices.now(state.mask) == 0)
         if not buyable.any():
             return None
@@ -96,20 +99,21 @@ class Session:
         if best < 0:
             return None
         now = state.prices.now(state.mask)[0]
+        gains = np.where(np.abs(scores[0]) < ROUNDING_ERROR, 0.0, scores[0])
         others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
-        ranking = [(self._schema.features[i], float(now[i]), float(scores[0, i])) for i in [best, *others]]
-        return Suggestion(self._schema.features[best], float(now[best]), float(scores[0, best]), ranking)
+        ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
+        return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
 
     def answer(self, feature: str, value: Any) -> None:
-        """A value came in: a scalar, or a dict of columns for a group. The feature is charged at its price now."""
+        """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
         price = float(self._state.prices.now(self._state.mask)[0, i])
         if not affordable(price, self._state.left[0]):
             raise InvalidInput(
-                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. What is known "
-                "without paying is given to start(known=...)."
+                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. Pass values "
+                "that are known without paying to start(known=...)."
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
@@ -118,7 +122,7 @@ class Session:
             self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
 
     def unavailable(self, feature: str) -> None:
-        """The feature is unavailable for this case; it is not suggested again and not charged."""
+        """Mark a feature as unavailable for this case; it is not suggested again and not charged."""
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
@@ -127,7 +131,7 @@ class Session:
             self._record("unavailable", feature, None, 0.0)
 
     def undo(self) -> None:
-        """Take back the last answer or `unavailable`, money included."""
+        """Take back the last answer or `unavailable`, and refund its cost."""
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
         self._state, self._trace = self._past.pop()
@@ -136,8 +140,8 @@ class Session:
     def report(self) -> dict[str, Any]:
         """Everything about the case, ready for JSON.
 
-        None stands for what is unknown (an uncertainty without members) or unlimited (the budget left), "infinite" for
-        an uncertainty that is.
+        None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
+        the string "infinite".
         """
         suggestion = self.suggest()
         report = {
@@ -166,7 +170,7 @@ class Session:
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """One step that can be undone; if it fails, the session is as it was."""
+        """One step that can be undone; if it fails, the session is unchanged."""
         self._past.append((self._state.copy(), list(self._trace)))
         self._thought = False
         try:
@@ -179,7 +183,7 @@ class Session:
         i = self._schema.position(feature)
         if self._state.mask[0, i]:
             value = self._schema.show_feature(i, self._state.rows.values[0])
-            raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() back to before it to change it.")
+            raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() until it is unknown to change it.")
         return i
 
 
@@ -198,7 +202,7 @@ def described(
 
 
 def as_json(number: float) -> float | str | None:
-    """A number as JSON has it: None where unknown, "infinite" where it is."""
+    """A number for JSON: None where unknown, "infinite" where infinite."""
     if np.isnan(number):
         return None
     return number if np.isfinite(number) else "infinite"

@@ -1,4 +1,4 @@
-"""When to stop before the money does. Spending the whole budget is the default and needs no rule."""
+"""Rules for stopping before the budget is spent. Without a rule the whole budget is used."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """A rule that ends the buying of a row; subclasses write `stops`."""
+    """A rule that ends the acquisition for a case; subclasses implement `stops`."""
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        """(n,) bool: rows that buy nothing more."""
+        """(n,) bool: the cases that acquire nothing more."""
         raise NotImplementedError
 
 
 class Confidence(Stopping):
     """Stop where the largest class probability reaches `threshold`.
 
-    The paper warns against it: confidence neither grows steadily with more features nor tells a good choice of
-    features from a bad one, so an early stop may come before the prediction would have turned.
+    The paper warns against it: confidence does not grow steadily with more features and does not distinguish a good
+    choice of features from a bad one, so that more features could still have changed the prediction.
     """
 
     def __init__(self, threshold: float) -> None:

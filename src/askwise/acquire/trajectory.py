@@ -1,4 +1,4 @@
-"""What an acquisition recorded: the purchases of each case, and what was predicted after each."""
+"""The record of an acquisition: the features acquired for each case, and the prediction after each step."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
-    """What was bought for each row, in order, and what was predicted after each step.
+    """The features acquired for each row, in order, and the prediction after each step.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ class Trajectory:
         (n, M) features known before the first purchase.
     features, classes
         Names of the features (mask order) and class labels (order of `proba`).
+    index
+        (n,) label of each case in `to_frame`: the index of a DataFrame; None = 0 to n - 1.
     """
 
     order: np.ndarray
@@ -41,6 +43,11 @@ class Trajectory:
     start: np.ndarray
     features: list[str]
     classes: np.ndarray
+    index: pd.Index | None = None
+
+    def __repr__(self) -> str:
+        n = len(self.order)
+        return f"<Trajectory: {n} cases, up to {self.n_steps} purchases; to_frame() has a row per step>"
 
     @property
     def n_steps(self) -> int:
@@ -52,14 +59,14 @@ class Trajectory:
         return self.known_after(np.full(len(self.order), self._step(t)))
 
     def known_after(self, steps: np.ndarray) -> np.ndarray:
-        """(n, M) features known of each case after as many purchases as `steps` (n,) says."""
+        """(n, M) features known of each case after its number of purchases in `steps` (n,)."""
         mask = self.start.copy()
         for step in range(int(steps.max(initial=0))):
             mask = extended(mask, np.where(step < steps, self.order[:, step], -1))
         return mask
 
     def spent_after(self, t: int) -> np.ndarray:
-        """(n,) money spent after `t` purchases."""
+        """(n,) cost spent after `t` purchases."""
         return np.asarray(self.costs[:, : self._step(t)].sum(axis=1))
 
     def predict(self, t: int = -1) -> np.ndarray:
@@ -67,14 +74,14 @@ class Trajectory:
         return np.asarray(self.classes[self.proba[:, self._step(t)].argmax(axis=1)])
 
     def to_frame(self) -> pd.DataFrame:
-        """One tidy row per case and step; step 0 is before the first purchase, and a row ends where its buying does."""
+        """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X."""
         n = len(self.order)
         bought = np.column_stack([np.zeros(n, dtype=int), self.order])
         names = np.array([*self.features, None], dtype=object)
         case, step = np.nonzero(np.column_stack([np.ones(n, dtype=bool), self.order >= 0]))
         paid = np.column_stack([np.zeros(n), self.costs])
         table: dict[str, Any] = {
-            "case": case,
+            "case": case if self.index is None else self.index[case],
             "step": step,
             "feature": np.where(step == 0, None, names[bought[case, step]]),
             "cost": paid[case, step],
@@ -89,7 +96,7 @@ class Trajectory:
 
     @classmethod
     def concatenated(cls, runs: Sequence[Trajectory]) -> Trajectory:
-        """Several blocks of cases as one; the shorter ones are carried forward."""
+        """Several blocks of cases as one; the shorter ones are padded with their last state."""
         longest = max(run.n_steps for run in runs)
         runs = [run._carried_forward(longest) for run in runs]
         return cls(

@@ -112,7 +112,7 @@ class TrainedPredictor(SubsetPredictor):
         self.model_ = _Answering(answer, len(classes))
         self.takes_missing_ = np.ones(len(schema.columns), dtype=bool)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         raise InvalidInput("The predictor of a baseline is trained together with it; call fit of the baseline.")
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:

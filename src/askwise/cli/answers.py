@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from askwise.columns import Column
 from askwise.errors import InvalidInput, listed
 from askwise.schema import Schema
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MOST_VALUES_SHOWN = 12
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+class Command(Enum):
+    """What can be typed instead of a value."""
+
+    HELP = "?"
+    SKIP = "-"
+    UNDO = "u"
+    STOP = "q"
+
+
+WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
+WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 
 
 def parse_value(column: Column, text: str) -> Any:
@@ -75,6 +92,16 @@ def as_answer(schema: Schema, feature: str, given: dict[str, Any]) -> Any:
     """Cells by column as the answer for a feature: a dict for a group, otherwise the cell itself."""
     grouped = len(schema.feature_columns[schema.position(feature)]) > 1
     return dict(given) if grouped else next(iter(given.values()))
+
+
+def looks_like(column: Column, cells: pd.Series) -> str:
+    """What the values of a column look like in the training rows."""
+    if column.is_category:
+        literal = {str(value) for value in column.known} & {command.value for command in Command}
+        typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
+        return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
+    cells = cells.dropna()
+    return f"a number, {cells.min():g} to {cells.max():g} in training, median {cells.median():g}"
 
 
 def _category(column: Column, text: str) -> Any:

@@ -18,7 +18,7 @@ from askwise.cli.demo import demo
 from askwise.cli.report import report
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-Version = Annotated[bool, typer.Option("--version", help="Print the version and exit.")]
+Version = Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")]
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ def ask(
     model: options.Kind = options.Model.mlp,
     adaptation: options.Adapt = options.Adaptation.auto,
     known: Known = None,
+    price: options.Price = None,
     budget: options.Budget = None,
     seed: options.Seed = 0,
     page: Page = None,
@@ -41,7 +42,7 @@ def ask(
     """Work through one case at the terminal: askwise asks, you type values."""
     with failures():
         table = TableOptions(separator, decimal, encoding, tuple(missing or ()), tuple(text or ()), tuple(number or ()))
-        source = options.Source(data, csv, target, drop or [], table)
+        source = options.Source(data, csv, target, drop or [], table, price or [])
         options.check_source(source)
         options.check_budget(budget)
         if page is not None:
@@ -62,8 +63,12 @@ def ask(
         story = Story("A case typed in", report["trace"], known=dialog.known)
         console.print("\nThe case, step by step", style="bold")
         print_story(console, story)
+        if dialog.volunteered:
+            console.print(f"Volunteered, and shown as known from the start: {', '.join(dialog.volunteered)}.")
         if page is not None:
-            write_report(page, Report(f"{rows.dataset.name}, {model.value}", about(rows, selector, seed), story))
+            write_report(
+                page, Report(f"{rows.dataset.name}, {model.value}", about(rows, selector, seed, price or []), story)
+            )
             console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
         if as_json:
-            print_json(report)
+            print_json({**report, "volunteered": dialog.volunteered})

@@ -81,7 +81,10 @@ Profiles = Annotated[
 ]
 Amount = Annotated[Rows, typer.Option(help="all: every row of a large table, whatever the profile says.")]
 Listing = Annotated[
-    bool, typer.Option("--list", is_eager=True, callback=_list_bench, help="List suites, methods and data, and exit.")
+    bool,
+    typer.Option(
+        "--list", metavar="", is_eager=True, callback=_list_bench, help="List suites, methods and data, and exit."
+    ),
 ]
 
 

@@ -98,6 +98,10 @@ def print_curves(console: Console, comparison: Comparison) -> None:
         cells = [f"{row[key]:.1%}{'*' if row[key] >= best else ' '}" for key in names]
         table.add_row(f"{row['budget']:.4g}", *cells)
     console.print(table)
+    n_features = len(comparison.trajectory.features)
+    if not comparison.priced and len(comparison.curves) < n_features:
+        first, last = comparison.curves["budget"].iloc[[0, -1]]
+        console.print(f"Budgets of {first:g} to {last:g} of the {n_features} features are compared.")
     console.print(f"The model with everything: {comparison.full:.1%}   (* the best of its row)")
     if comparison.note:
         console.print(comparison.note)

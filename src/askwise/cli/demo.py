@@ -26,6 +26,7 @@ def demo(
     data: options.Data = None,
     model: options.Kind = options.Model.mlp,
     adaptation: options.Adapt = options.Adaptation.auto,
+    price: options.Price = None,
     budget: options.Budget = None,
     seed: options.Seed = 0,
     page: Page = Path("askwise-report.html"),
@@ -46,7 +47,7 @@ def demo(
     """
     with failures():
         table = TableOptions(separator, decimal, encoding, tuple(missing or ()), tuple(text or ()), tuple(number or ()))
-        source = options.Source(data, csv, target, drop or [], table)
+        source = options.Source(data, csv, target, drop or [], table, price or [])
         options.check_source(source)
         options.check_budget(budget)
         options.check_report_path(page)
@@ -65,7 +66,10 @@ def demo(
             comparison = compare(selector, rows, _budgets(selector, budget), seed, say)
             story = tell_story(selector, rows, comparison.trajectory)
             say("drawing the report")
-            made = [*about(rows, selector, seed), ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}")]
+            made = [
+                *about(rows, selector, seed, price or []),
+                ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}"),
+            ]
             write_report(page, Report(f"{rows.dataset.name}, {model.value}", made, story, comparison))
         if as_json:
             print_json({**facts(rows, selector, comparison), "story": vars(story), "report": str(page)})

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from enum import Enum
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 
 from askwise.acquire import Session, Suggestion
-from askwise.cli.answers import MOST_VALUES_SHOWN, as_answer, feature_of, parse_assignment, parse_value
+from askwise.cli.answers import WORDS, Command, as_answer, feature_of, looks_like, parse_assignment, parse_value
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import shown_number, warnings_of
 from askwise.columns import Column
 from askwise.errors import InvalidInput, listed
+from askwise.prices import affordable
 from askwise.selector import DynamicFeatureSelector
 
 MOST_CLASSES_SHOWN = 5
@@ -27,17 +28,6 @@ LEAST_GAIN = 0.001
 """Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
 
 
-class Command(Enum):
-    """What can be typed instead of a value."""
-
-    HELP = "?"
-    SKIP = "-"
-    UNDO = "u"
-    STOP = "q"
-
-
-WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
-WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 USAGE = "Type a value, or: - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
 HELP = """  Type the value of the feature that is asked for.
   -             it is unavailable for this case; it is not charged
@@ -65,7 +55,7 @@ class Dialog:
         self.selector = selector
         self.schema = selector.schema_
         self.X_train = X_train
-        self.known = known
+        self.given = self.known = known
         self.budget = budget
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
@@ -92,6 +82,11 @@ class Dialog:
                 self._complain(error)
         self.console.print(f"\n{self._why_finished()}")
 
+    @property
+    def volunteered(self) -> list[str]:
+        """Features whose values were typed as NAME = VALUE; the steps show them as known from the start."""
+        return [name for name, value in self.known.items() if name not in self.given or self.given[name] != value]
+
     def _take(self, feature: str, answer: Any, volunteered: bool) -> None:
         """Enter an answer; the case stays as it was if the model fails on it."""
         others = [step for step in self.steps if step[0] != feature]  # it may have been unavailable before
@@ -107,6 +102,9 @@ class Dialog:
             raise InvalidInput(f"The model cannot use this value ({reason}); type another one.") from None
         self.past.append((self.known, self.steps))
         if volunteered:
+            if others:
+                said = f"The earlier steps are computed again, as if {feature} had been known from the start."
+                print_indented(self.console, said)
             self.known, self.steps = {**self.known, feature: answer}, others
         else:
             self.steps = [*self.steps, (feature, answer)]
@@ -140,9 +138,11 @@ class Dialog:
         """(feature, answer, volunteered), a command, or None where nothing is to be done.
 
         Inside a group undo goes back one column. Without a `suggestion` the feature was volunteered: `given` is typed.
+        What was asked for counts as volunteered if each value was typed as NAME = VALUE.
         """
         columns = [self.schema.columns[j] for j in self.schema.feature_columns[self.schema.position(feature)]]
         given = given or {}
+        named = set(given)
         left = [column for column in columns if column.name not in given]
         k = 0
         while k < len(left):
@@ -152,6 +152,7 @@ class Dialog:
                 if column not in columns:
                     return self._ask(feature_of(self.schema, column), None, {column.name: value})
                 given[column.name] = value
+                named.add(column.name)
                 left = left[:k] + [other for other in left[k:] if other is not column]
                 continue
             if reply is Command.STOP or (reply is Command.UNDO and k == 0):
@@ -161,11 +162,12 @@ class Dialog:
                 given.pop(left[k].name, None)
             elif reply is not Command.SKIP:
                 given[left[k - 1].name] = reply
-        return feature, as_answer(self.schema, feature, given) if given else None, suggestion is None
+        volunteered = suggestion is None or (bool(given) and named == set(given))
+        return feature, as_answer(self.schema, feature, given) if given else None, volunteered
 
     def _read(self, column: Column, name: str) -> Any:
-        """One cell, (column, cell) of another column, or a command; asked for until it can be used."""
-        looks = _looks(column, self.X_train[column.label])
+        """One cell, (column, cell) if typed as NAME = VALUE, or a command; asked for until it can be used."""
+        looks = looks_like(column, self.X_train[column.label])
         print_indented(self.console, f"{name}: {looks}" if name else looks)
         while True:
             try:
@@ -191,15 +193,17 @@ class Dialog:
         spelled = column.is_category and text in map(str, column.known)
         other = None if spelled or text.startswith("=") else parse_assignment(self.schema, text)
         if other is None:
-            if not column.is_category and "=" in text[1:]:
-                names = listed([column.name for column in self.schema.columns], spell=str)
-                raise InvalidInput(f"There is no column {text.split('=')[0].strip()!r}. The columns are: {names}.")
-            return parse_value(column, text.removeprefix("=").strip())
+            try:
+                return parse_value(column, text.removeprefix("=").strip())
+            except InvalidInput:
+                if "=" not in text[1:]:
+                    raise
+            names = listed([column.name for column in self.schema.columns], spell=str)
+            raise InvalidInput(f"There is no column {text.split('=')[0].strip()!r}. The columns are: {names}.")
         feature = feature_of(self.schema, other[0])
-        if feature in self.session.known:
-            raise InvalidInput(f"{feature!r} is known already; type u until it is undone to change it.")
-        value = parse_value(*other)
-        return value if other[0] is column else (other[0], value)
+        if feature in self.session.known and feature not in self.known:
+            raise InvalidInput(f"{feature!r} was answered already; type u until it is undone to change it.")
+        return other[0], parse_value(*other)
 
     def _help(self) -> None:
         self.console.print(HELP)
@@ -211,25 +215,40 @@ class Dialog:
         """The feature to ask for, why, and whether one could stop instead."""
         report = self.session.report()
         label, share = max(report["probabilities"].items(), key=lambda item: item[1])
-        if suggestion.gain * (suggestion.cost or 1.0) < LEAST_GAIN:
+        most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
+        if warnings_of(report):
+            pass  # advice to stop would contradict the warning not to rely on the prediction
+        elif most < LEAST_GAIN:
             print_indented(
                 self.console, "You could stop: no further answer is expected to change the decision.", "green"
             )
-        elif share >= CONFIDENT and not warnings_of(report):
+        elif share >= CONFIDENT:
             wrong = max(1, round(100 * (1 - share)))
             said = f"You could stop: the model gives {label} {share:.0%}. If that is right, about {wrong} in 100 such"
             print_indented(self.console, f"{said} predictions are wrong.", "green")
-        others = [f"{name} {gain:.3f}" for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]]
+        others = [f"{name} {shown_number(gain)}" for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]]
         next_best = f"; next best: {', '.join(others)}" if others else "; nothing else is left to ask"
         self.console.print(f"\n{suggestion.feature} (price {suggestion.cost:g})", style="bold")
-        print_indented(self.console, f"why: expected gain {suggestion.gain:.3f} nats per unit of price{next_best}")
+        gain = shown_number(suggestion.gain)
+        print_indented(self.console, f"why: expected gain {gain} nats per unit of price{next_best}")
 
     def _why_finished(self) -> str:
         report = self.session.report()
-        unknown = set(self.schema.features) - set(report["known"]) - set(report["unavailable"])
+        known, left = report["known"], report["budget_left"]
+        now = self.selector.prices_.now(np.array([[name in known for name in self.schema.features]]))[0]
+        prices = dict(zip(self.schema.features, now.tolist(), strict=True))
+        unknown = [name for name in prices if name not in known and name not in report["unavailable"]]
+        costly = [name for name in unknown if left is not None and not affordable(prices[name], left)]
         if not unknown:
             return "Nothing is left to ask."
-        return "Nothing more can be bought: what is left costs too much, or can no longer change the prediction."
+        if not costly:
+            return "Nothing more is asked: the features left can no longer change the prediction."
+        cheapest = min(costly, key=prices.__getitem__)
+        rest = "" if len(costly) == len(unknown) else "; the others can no longer change the prediction"
+        return (
+            f"Nothing more can be bought: {left:g} of the budget is left, and the cheapest feature that could be "
+            f"asked for, {cheapest}, costs {prices[cheapest]:g}{rest}."
+        )
 
     def _show(self) -> None:
         report = self.session.report()
@@ -263,13 +282,3 @@ def _command(column: Column, text: str) -> Command | None:
     if column.is_category and len(text) > 1 and text in map(str, column.known):
         return None
     return WORDS.get(text.lower())
-
-
-def _looks(column: Column, cells: pd.Series) -> str:
-    """What the values of a column look like in the training rows."""
-    if column.is_category:
-        literal = {str(value) for value in column.known} & {command.value for command in Command}
-        typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
-        return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
-    cells = cells.dropna()
-    return f"a number, {cells.min():g} to {cells.max():g} in training, median {cells.median():g}"

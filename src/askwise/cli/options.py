@@ -88,9 +88,13 @@ NumberColumns = Annotated[
     list[str] | None,
     typer.Option("--number", metavar="COLUMN", help="A column that is numbers; repeatable.", rich_help_panel=OWN),
 ]
+Price = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=PRICE", help="What a feature costs (default: 1; 0 is free); repeatable."),
+]
 Budget = Annotated[float | None, typer.Option(help="The most that one case may cost.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, the model and the random orders.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead of text.")]
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ class Source:
     target: str | None
     drop: Sequence[str] = ()
     table: TableOptions = field(default_factory=TableOptions)
+    prices: Sequence[str] = ()
 
 
 def check_source(source: Source) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from askwise.cli.comparison import Comparison
@@ -10,8 +11,10 @@ from askwise.cli.console import make_console
 from askwise.cli.options import RULE_MODELS, Adaptation, Model, Source
 from askwise.cli.user_table import load_user_table, row_counters
 from askwise.datasets import Dataset, load, names
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
+from askwise.prices import Prices
 from askwise.reference_models import ReferenceModel, train_reference_model
+from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
 from askwise.tables import read_table
 
@@ -20,7 +23,7 @@ def prepare(
     source: Source, model: Model, adaptation: Adaptation, seed: int, say: Callable[[str], None]
 ) -> tuple[ReferenceModel, DynamicFeatureSelector]:
     """The table, the reference model trained on it, and the selector around that; `say` names each step."""
-    dataset = _load(source)
+    dataset = _priced(_load(source), source.prices)
     say(f"training the reference model, {model.value}")
     rows = train_reference_model(dataset, model.value, seed)
     say("wrapping it")
@@ -36,9 +39,13 @@ def prepare(
     return rows, selector.fit(rows.X_train, rows.y_train)
 
 
-def about(rows: ReferenceModel, selector: DynamicFeatureSelector, seed: int) -> list[tuple[str, str]]:
-    """How a result was made, as (what, text)."""
+def about(
+    rows: ReferenceModel, selector: DynamicFeatureSelector, seed: int, given: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """How a result was made, as (what, text); `given` are the prices of ``--price``."""
     prices = "as published with the data" if rows.dataset.prices is not None else "1 for each feature"
+    if given:
+        prices = f"given: {', '.join(given)}; the others as published with the data, or 1"
     adapted = [] if selector.adaptation == "auto" else [("adaptation", str(selector.adaptation))]
     return [
         ("data", " ".join(rows.dataset.description.split())),
@@ -77,3 +84,22 @@ def _load(source: Source) -> Dataset:
     for column in row_counters(dataset.X):
         notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
     return dataset
+
+
+def _priced(dataset: Dataset, texts: Sequence[str]) -> Dataset:
+    """The data set with the prices of ``--price NAME=PRICE`` in place of its own; shared savings are kept."""
+    if not texts:
+        return dataset
+    features = read_schema(dataset.X, dataset.groups)[0].features
+    usual = (dataset.prices or Prices()).resolve(features)
+    costs = dict(zip(features, usual.costs.tolist(), strict=True))
+    for text in texts:
+        name, _, price = text.rpartition("=")
+        if name.strip() not in costs:
+            known = listed(features, spell=str)
+            raise InvalidInput(f"--price must be NAME=PRICE with the name of a feature ({known}); got {text!r}.")
+        try:
+            costs[name.strip()] = float(price)
+        except ValueError:
+            raise InvalidInput(f"--price {text}: the price must be a number such as 2.5; got {price!r}.") from None
+    return replace(dataset, prices=Prices(Prices(costs, usual.shared).resolve(features).costs, usual.shared))

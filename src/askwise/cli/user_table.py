@@ -22,17 +22,19 @@ def load_user_table(table: pd.DataFrame, path: Path, target: str, drop: Sequence
         raise InvalidInput(
             f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."
         )
-    for column in (target, *drop):
-        if column not in table.columns:
-            raise InvalidInput(f"{path} has no column {column!r}. Its columns are: {listed(table.columns, spell=str)}.")
+    absent = [column for column in (target, *drop) if column not in table.columns]
+    if absent:
+        names = listed(table.columns, spell=str)
+        raise InvalidInput(f"{path} has no column {listed(absent)}. Its columns are: {names}.")
     if target in drop:
         raise InvalidInput(f"--drop names {target!r}, which is the target; leave it out of --drop.")
     X = table.drop(columns=[target, *drop])
     if not X.shape[1]:
         raise InvalidInput(f"{path} has no columns besides the target {target!r}; features to ask for are needed.")
     labels = _checked_target(table[target], path)
-    for column in X.columns:
-        _check_feature(X[column], path)
+    problems = [said for column in X.columns if (said := _problem(X[column], path))]
+    if problems:
+        raise InvalidInput(" ".join(problems))
     text = f"{path.name}: {len(X):,} rows, {X.shape[1]} features. Label: {target}."
     return Dataset(path.stem, X, labels, None, None, text)
 
@@ -66,14 +68,16 @@ def _checked_target(labels: pd.Series, path: Path) -> np.ndarray:
     return labels.to_numpy() if numeric else labels.astype(str).to_numpy(dtype=str)
 
 
-def _check_feature(column: pd.Series, path: Path) -> None:
+def _problem(column: pd.Series, path: Path) -> str:
+    """Why a column cannot be used; empty if it can."""
     present = column.dropna()
     if present.empty:
-        raise InvalidInput(f"Column {column.name!r} of {path} is empty; leave it out with --drop {column.name!r}.")
+        return f"Column {column.name!r} of {path} is empty; leave it out with --drop {column.name!r}."
     text = not pd.api.types.is_numeric_dtype(column)
     if text and present.nunique() > max(10, len(present) // 2):
-        raise InvalidInput(
+        return (
             f"Column {column.name!r} of {path} is text with {present.nunique()} different values in {len(present)} "
             f"rows (such as {str(present.iloc[0])[:40]!r}): an id, a name or a date, which tells nothing. "
             f"Leave it out with --drop {column.name!r}, or turn a date into a number such as days."
         )
+    return ""

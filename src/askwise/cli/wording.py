@@ -36,8 +36,10 @@ def shown_value(value: Any) -> str:
 
 
 def shown_number(number: float | str | None) -> str:
-    """An uncertainty: "infinite" is a word already, None is one that is not measured."""
-    return "-" if number is None else number if isinstance(number, str) else f"{number:.3f}"
+    """A gain or an uncertainty: "infinite" is a word already, None is one that is not measured."""
+    if number is None or isinstance(number, str):
+        return number or "-"
+    return f"{round(number, 3) + 0.0:.3f}"  # + 0.0, because rounding error would read as -0.000
 
 
 def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> str:

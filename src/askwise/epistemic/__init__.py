@@ -1,4 +1,4 @@
-"""What the model does not know: members around the wrapped model, and e(x_S) (Section 3.2.2 and Appendix A)."""
+"""Epistemic uncertainty: members around the wrapped model, and e(x_S) (Section 3.2.2 and Appendix A)."""
 
 from askwise.epistemic.base import BeliefModel, EpistemicEstimator
 from askwise.epistemic.distance import FeatureDistance
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def suitable_epistemic(predictor: SubsetPredictor) -> str:
-    """What ``epistemic="auto"`` takes: an ensemble where members can be trained, else dropout, else distance."""
+    """What ``epistemic="auto"`` uses: an ensemble where members can be trained, else dropout, else distance."""
     if not isinstance(unfrozen(predictor.estimator_), BlackBox):
         labels = predictor.classes_[predictor.training_labels_]
         return "ensemble" if can_train_members(predictor, labels) else "distance"

@@ -1,7 +1,8 @@
-"""What every epistemic estimator is: members around a fitted predictor, and e(x_S) (Section 3.2.2)."""
+"""The base class of epistemic estimators: members around a fitted predictor, and e(x_S) (Section 3.2.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,12 +13,20 @@ from askwise.epistemic.novelty import Novelty
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
+from askwise.predict.stacked import stack
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 
 class EpistemicEstimator(BaseEstimator):
-    """Uncertainty around a fitted `SubsetPredictor`; subclasses write `_fit` and, with members, `joined`."""
+    """Uncertainty around a fitted `SubsetPredictor`; subclasses implement `_fit`.
+
+    One with members sets `_models`, to be stacked beside the wrapped model where the predictor averages it over
+    completions, or else `_separate`, a predictor for each member.
+    """
+
+    _models: Sequence[Any] = ()
+    _separate: Sequence[SubsetPredictor] = ()
 
     @property
     def around_the_mean(self) -> bool:
@@ -30,19 +39,23 @@ class EpistemicEstimator(BaseEstimator):
         return self
 
     def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
-        """`predictor` with the members beside its model, where all of them are averages over the same completions."""
-        return predictor
+        """`predictor` with the members stacked beside its model, if all average over the same completions."""
+        if not self._models or not predictor.averages_the_model:
+            return predictor
+        return predictor.with_model(stack([predictor.model_, *self._models]))
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        """`belief` with what this estimator adds to it, where the members could not be asked beside the model."""
-        return belief
+        """`belief` with what this estimator adds, if the members could not be called together with the model."""
+        if not self._separate or belief.members is not None:
+            return belief
+        return belief.with_members([member.proba(rows, leave_out) for member in self._separate])
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         raise NotImplementedError
 
 
 class BeliefModel:
-    """What is believed about cases: a predictor, the members around it, and the distance to the training rows.
+    """Computes beliefs: a predictor, the members around it, and the distance to the training rows.
 
     Parameters
     ----------
@@ -80,7 +93,7 @@ class BeliefModel:
         Parameters
         ----------
         members
-            Whether the members are asked as well.
+            Whether the members predict as well.
         previous, leave_out
             As in `SubsetPredictor.believe`.
         """
@@ -95,18 +108,18 @@ class BeliefModel:
     def uncertainty(
         self, belief: Belief, rows: EncodedRows | None = None, smooth_with: np.ndarray | None = None
     ) -> Uncertainty:
-        """The uncertainties of a belief, (n,) each; NaN where only members could tell and there are none.
+        """The uncertainties of a belief, (n,) each; NaN where members are needed and there are none.
 
         Parameters
         ----------
         rows
-            The rows that are believed, for the distance to the training data to join e; None leaves it out.
+            The rows of the belief, to add their distance to the training data to e; None leaves it out.
         smooth_with
             (C,) mixed into the prediction that members are compared with, so that their divergence is finite.
         """
         if np.isnan(belief.answers).any():
             row = int(np.isnan(belief.answers).any(axis=(1, 2)).argmax())
-            raise InvalidInput(f"The model or a member has no answer for row {row}; is one of its values too extreme?")
+            raise InvalidInput(f"The model or a member predicts NaN for row {row}; check its values and their units.")
         primary = belief.proba if smooth_with is None else smoothed(belief.proba, smooth_with)
         found = summarize(primary, belief.members)
         if belief.epistemic is not None:
@@ -124,22 +137,17 @@ class BeliefModel:
         return self.epistemic.extended(belief, rows, leave_out)
 
     def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
-        """e with the distance to the training data joined to it: at most ln C, as if nothing were known."""
+        """e plus the distance to the training data, which adds at most ln C."""
         assert self.novelty is not None
         shared = getattr(self.predictor, "neighbors_", None) is self.novelty.neighbors
         excess = self.novelty.excess(rows, belief.distances if shared else None)
-        if belief.epistemic is None:  # an e that is a distance covers this already
+        if belief.epistemic is None:  # an e that is a distance already includes it
             found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
         return replace(found, novelty=excess)
 
 
 def _alike(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the first of each kind of row, and the kind of each row."""
+    """Positions of the distinct rows, and for each row the number of its distinct row."""
     as_bytes = np.ascontiguousarray(values).view(np.dtype((np.void, values.shape[1] * values.itemsize))).reshape(-1)
     _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
     return first, inverse
-
-
-def joined_answers(belief: Belief, others: list[Any]) -> Belief:
-    """`belief` with further answers (n, C) beside those it has."""
-    return replace(belief, answers=np.concatenate([belief.answers, np.stack(others, axis=1)], axis=1))

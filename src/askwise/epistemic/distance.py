@@ -21,10 +21,10 @@ CELLS_AT_ONCE = 1_000_000
 
 
 class FeatureDistance(EpistemicEstimator):
-    """How far a case is from the training data in the model's feature space; any model, nothing trained.
+    """How far a case is from the training data in the model's feature space; for any model, without training.
 
-    The feature space is what the last linear layer sees (torch modules, MLPClassifier, LogisticRegression) or the
-    model's log probabilities and scaled inputs together (any other). Hidden cells are filled with the typical row.
+    The feature space is the input of the last linear layer (torch modules, MLPClassifier, LogisticRegression) or the
+    model's log probabilities and scaled inputs together (any other). Hidden cells are filled with typical values.
     The mean distance to the `n_neighbors` nearest training rows is given in units of its median over the training
     rows. There are no members: the other ensemble quantities are NaN.
     """
@@ -38,7 +38,7 @@ class FeatureDistance(EpistemicEstimator):
         return replace(belief, epistemic=self.distance(rows, leave_out))
 
     def distance(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
-        """(n,) distance of what is known of each row to the training data; `leave_out` as in `SubsetPredictor`."""
+        """(n,) distance of the observed part of each row to the training data; `leave_out` as in `SubsetPredictor`."""
         step = max(1, CELLS_AT_ONCE // rows.values.shape[1])
         parts = [slice(start, start + step) for start in range(0, max(len(rows), 1), step)]
         left_out = [None if leave_out is None else leave_out[part] for part in parts]

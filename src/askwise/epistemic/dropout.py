@@ -5,41 +5,27 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
-
-from askwise.epistemic.base import EpistemicEstimator, joined_answers
+from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.belief import Belief
 from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import unfrozen
 from askwise.predict.modules import DropoutMasks, dropout_layers, is_torch_module
 from askwise.predict.reparametrized import ReparametrizedPredictor
-from askwise.predict.stacked import StackedDropout, stack
+from askwise.predict.stacked import StackedDropout
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
 
 
 class MCDropout(EpistemicEstimator):
     """Members of a torch module with dropout: the same network under `n_samples` fixed dropout masks.
 
-    Around a reparametrized module each member has the same adaptation, applied to the thinned network.
+    Around a reparametrized module each member has the same adaptation, applied to the network under dropout.
     """
 
     def __init__(self, n_samples: int = 30, *, random_state: Any = None) -> None:
         self.n_samples = n_samples
         self.random_state = random_state
-
-    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
-        if not predictor.averages_the_model:
-            return predictor
-        return predictor.with_model(stack([predictor.model_, self._stacked]))
-
-    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        if belief.members is not None:
-            return belief
-        return joined_answers(belief, [member.proba(rows, leave_out) for member in self._separate])
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         box = unfrozen(predictor.estimator_)
@@ -60,7 +46,7 @@ class MCDropout(EpistemicEstimator):
             )
         check_limits(self, {"n_samples": Whole(1)})
         masks = DropoutMasks(self.n_samples, seed_from(generator(self.random_state)))
-        self._stacked = StackedDropout(predictor.model_, masks)
+        self._models = [StackedDropout(predictor.model_, masks)]
         averages = predictor.averages_the_model
         members = [] if averages else range(self.n_samples)
         self._separate = [_thinned(predictor, box, masks.only(member)) for member in members]

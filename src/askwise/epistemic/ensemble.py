@@ -1,10 +1,9 @@
-"""Auxiliary models that were trained like the wrapped one (Eq. 13 and Eq. 17)."""
+"""Auxiliary models trained like the wrapped one (Eq. 13 and Eq. 17)."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,29 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
-from askwise.epistemic.base import EpistemicEstimator, joined_answers
+from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
-from askwise.parameters import Whole, check_limits
+from askwise.parameters import Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.belief import Belief
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
-from askwise.predict.stacked import stack
 from askwise.predict.wrapped import FrozenModel, is_seed
 from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
 
 
 class AuxiliaryEnsemble(EpistemicEstimator):
-    r"""Auxiliary models that were trained like the wrapped one, used for uncertainty only.
+    r"""Auxiliary models trained like the wrapped one, used for uncertainty only.
 
     .. math:: e(x_S) = \frac{1}{k} \sum_i D_{KL}(p_{\theta_i}(y \mid x_S) \,\|\, p_\theta(y \mid x_S))
 
     Members have the class and the parameters of the wrapped model (of the last step of a Pipeline, whose fitted
-    preparation they share), another seed, and each its own adaptation to subsets.
+    preparation they share), another seed, and an adaptation to subsets each.
 
     Parameters
     ----------
     n_members
-        How many.
+        Number of members.
     resample
         ``"bootstrap"``: a bootstrap sample per class; ``"reseed"``: the same rows, another seed.
     center
@@ -73,16 +69,6 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     def around_the_mean(self) -> bool:
         return self.center == "mean"
 
-    def joined(self, predictor: SubsetPredictor) -> SubsetPredictor:
-        if not predictor.averages_the_model:
-            return predictor
-        return predictor.with_model(stack([predictor.model_, *self._models]))
-
-    def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        if belief.members is not None:
-            return belief
-        return joined_answers(belief, [member.proba(rows, leave_out) for member in self._separate])
-
     def _fit(self, predictor: SubsetPredictor) -> None:
         y = predictor.classes_[predictor.training_labels_]
         if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
@@ -90,6 +76,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
                 f"{self.resample!r} and {self.center!r}."
             )
+        if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
+            raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
         if self.estimators is not None:
             self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
         else:
@@ -107,12 +95,12 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             model.settle(predictor.training_rows_)
             if model.classes.tolist() != predictor.classes_.tolist():
                 raise InvalidInput(
-                    f"Every member must know the classes {predictor.classes_.tolist()}; one: {model.classes.tolist()}."
+                    f"Every member must have the classes {predictor.classes_.tolist()}; got {model.classes.tolist()}."
                 )
         self._separate = [] if predictor.averages_the_model else self._adapted(predictor)
 
     def _adapted(self, predictor: SubsetPredictor) -> list[SubsetPredictor]:
-        """Each member in a predictor of its own; those trained here with another seed and on rows of their own."""
+        """A separate predictor for each member; members trained here get another seed and other rows."""
         rng = generator(self.random_state)
         y, adapted = predictor.training_labels_, []
         for model in self._models:
@@ -128,13 +116,12 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         steps, classifier = split_pipeline(predictor.estimator_)
         if isinstance(classifier, BlackBox):
             raise InvalidInput(
-                'epistemic="ensemble" trains further members, which a callable or a torch module does not allow. Use '
+                'epistemic="ensemble" trains further members, which a callable or a torch module cannot do. Use '
                 'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
                 "AuxiliaryEnsemble(estimators=[...])."
             )
         check_limits(self, {"n_members": Whole(1)})
-        if not isinstance(self.n_jobs, Integral | None):
-            raise InvalidInput(f"AuxiliaryEnsemble: n_jobs must be a whole number or None; got {self.n_jobs!r}.")
+        check_limits(self, {"n_jobs": Jobs()})
         if not can_train_members(predictor, y):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '
@@ -144,7 +131,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         rng = generator(self.random_state)
         rows = predictor.training_rows_for_models()
         table, labels = predictor.model_.table(predictor.training_rows_.take(rows)), y[rows]
-        if has_resampling(predictor.estimator_):  # which happens somewhere between the steps: train them all
+        if has_resampling(predictor.estimator_):  # resampling happens between the steps: train them all
             steps, classifier = None, unfrozen(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []
@@ -172,7 +159,7 @@ def _can_be_cloned(classifier: Any) -> bool:
         return False
     try:
         clone(classifier)
-    except Exception:  # whatever a foreign class raises, as CatBoost does with cat_features
+    except Exception:  # third-party classes raise anything, as CatBoost does with cat_features
         return False
     return True
 
@@ -189,7 +176,7 @@ def _reseeded(estimator: Any, seed: int) -> Any:
 
 
 def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
-    """Fit a member; it stops at the same number of iterations as the wrapped model, which needs no second warning."""
+    """Fit a member; its convergence warnings repeat those of the wrapped model and are silenced."""
     with warnings.catch_warnings(), interruptible():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(X, y)

@@ -1,4 +1,4 @@
-"""Outside of what was seen: cells beyond their training range, and cases far from every training row."""
+"""Novelty: cells outside their training range, and cases far from every training row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askwise.rows import EncodedRows
 
 MARGIN, TAIL = 0.25, 0.05
 """A number is far outside when it is beyond its training range by more than a share of `MARGIN` of the range, and by
-more than the width of the tail, which holds a share of `TAIL` of its different values: a long tail has no sharp end."""
+more than the width of the tail, which holds a share of `TAIL` of its distinct values: a long tail has no sharp end."""
 
 USUAL = 0.99
 """Share of the training rows whose distance to the others counts as usual."""
@@ -22,15 +22,15 @@ MOST_ROWS, FEWEST_QUERIES, MOST_QUERIES, MOST_SIZES, MOST_CELLS = 1000, 30, 200,
 
 
 class Novelty:
-    """How far cases are from all that was seen in training; 0 for those that are not.
+    """How far cases are outside of everything seen in training; 0 within it.
 
     The distance of a case to its nearest training row, over the observed columns, is compared with what is usual among
-    the training rows for as many columns; each cell far outside its training range adds to it. See `excess`.
+    the training rows for the same number of columns; each cell far outside its training range adds to it. See `excess`.
 
     Parameters
     ----------
     predictor
-        A fitted predictor, whose training rows are what was seen.
+        A fitted predictor, which has the training rows.
     seed
         Seed of the rows and subsets from which the usual distances are estimated.
     """
@@ -49,7 +49,7 @@ class Novelty:
         self.sizes, self.usual = self._usual_distances(rows, position, rng)
 
     def outside(self, rows: EncodedRows) -> np.ndarray:
-        """(n, D) how far each cell is outside its training range: 0 within, 1 for a category never seen."""
+        """(n, D) how far each cell is outside its training range: 0 within, 1 for an unseen category."""
         with np.errstate(over="ignore"):
             beyond = np.maximum(self.lowest - rows.values, rows.values - self.highest) / self.spread
         unseen = rows.values >= self.n_known
@@ -61,7 +61,7 @@ class Novelty:
         Parameters
         ----------
         distances
-            (n, N) squared distances to the rows of `neighbors`, where they are known already.
+            (n, N) squared distances to the rows of `neighbors`, if already computed.
         """
         squared = self.neighbors.squared_distances(rows) if distances is None else distances
         size = rows.observed.sum(axis=1)
@@ -87,7 +87,7 @@ class Novelty:
         return found
 
     def _search(self, predictor: SubsetPredictor, rng: np.random.Generator) -> tuple[Neighbors, np.ndarray]:
-        """The predictor's own pool of training rows, else a sample of them; where each of them is in it, -1 = not."""
+        """The predictor's pool of training rows, or a sample of them; and the position of each row in it, -1 = none."""
         if hasattr(predictor, "neighbors_"):
             return predictor.neighbors_, predictor.pool_position_
         rows = predictor.training_rows_
@@ -99,9 +99,9 @@ class Novelty:
     def _usual_distances(
         self, rows: EncodedRows, position: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of observed columns, and the distance to the nearest other row that most training rows stay within.
+        """Numbers of observed columns, and for each a high quantile of the training rows' distances to the nearest row.
 
-        Each of a sample of rows is shown column by column in an order of its own.
+        The columns of each row of a sample are revealed in a random order.
         """
         n_columns, n_pool = rows.values.shape[1], len(self.neighbors.scores)
         n_asked = min(MOST_QUERIES, max(MOST_CELLS // (n_pool * n_columns), FEWEST_QUERIES))
@@ -127,9 +127,9 @@ def _ranges(rows: EncodedRows) -> np.ndarray:
 
 
 def _usual(counts: np.ndarray, nearest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of columns, and the usual root mean square distance for each; rows of about as many columns go together.
+    """Numbers of columns, and the usual root mean square distance for each; rows with similar numbers are pooled.
 
-    One category more or less than the nearest training row is always usual.
+    A difference of one category from the nearest training row is always usual.
     """
     sizes, usual = [], []
     ends = np.unique(np.quantile(counts[counts > 0], np.linspace(0, 1, 2 * MOST_SIZES), method="nearest"))

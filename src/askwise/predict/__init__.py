@@ -1,4 +1,4 @@
-"""Everything that answers p(y | x_S): wrapped classifiers that predict from any subset of the columns."""
+"""Predictors of p(y | x_S): wrapped classifiers that predict from any subset of the columns."""
 
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import wrap

@@ -1,4 +1,4 @@
-"""R_psi: what a mask changes in a frozen model. Each adapter starts at no change and is trained with torch."""
+"""Adapters R_psi: mask-dependent changes of a frozen model, initialized to no change and trained with torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askwise.rows import EncodedRows
 
 
 class LinearLayer(Protocol):
-    """What `ScaleAndShift` changes: a linear layer, and what it sees of the rows that go in."""
+    """What `ScaleAndShift` changes: a linear layer, and its inputs for the given rows."""
 
     weight: np.ndarray  # (H, C)
     bias: np.ndarray  # (C,)
@@ -29,16 +29,16 @@ class LinearLayer(Protocol):
 
 
 class Adapter:
-    """A change of the model that depends on the mask alone; `inputs` is what can be computed before training."""
+    """A change of the model that depends only on the mask; `inputs` is what can be computed before training."""
 
     network: Any
 
     def inputs(self, completed: Any) -> np.ndarray:
-        """The frozen part, (n, ...), from completed rows or whatever the layer reads."""
+        """The output of the frozen part, (n, ...), for completed rows or other inputs of the layer."""
         raise NotImplementedError
 
     def build(self, n_columns: int, hidden: int) -> list[Any]:
-        """Make the torch parameters, which change nothing yet, and return them."""
+        """Create the torch parameters, initialized to no change, and return them."""
         raise NotImplementedError
 
     def logits(self, inputs: Any, mask: Any) -> Any:
@@ -46,7 +46,7 @@ class Adapter:
         raise NotImplementedError
 
     def freeze(self) -> None:
-        """Keep what serving needs once training is over."""
+        """Keep what inference needs after training."""
 
     def around(self, model: FrozenModel) -> Self:
         """The same change of another version of the model, such as one under a dropout mask."""
@@ -58,10 +58,10 @@ class Adapter:
 
 
 class ScaleAndShift(Adapter):
-    r"""Scale what the last layer sees and shift its logits: :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
+    r"""Scale the inputs of the last layer and shift its logits: :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
 
     With `Output` as the layer, :math:`\phi` are log probabilities and :math:`W` the identity, which works for every
-    black box. Served from numpy arrays.
+    black box. Inference uses numpy only.
     """
 
     def __init__(self, layer: LinearLayer) -> None:
@@ -103,7 +103,7 @@ class LowRank(Adapter):
     r"""Low-rank updates of every linear layer of a torch module: :math:`W_l + B_l\, \mathrm{diag}(g_l(S))\, A_l`.
 
     The coefficients :math:`g_l` come from the mask; :math:`B_l` starts at zero. The module runs on a private copy (see
-    `FrozenModule`), so that nothing in it is touched.
+    `FrozenModule`), so that the original is never changed.
     """
 
     def __init__(self, model: FrozenModel, rank: int) -> None:

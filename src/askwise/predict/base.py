@@ -1,4 +1,4 @@
-"""SubsetPredictor: the base class of all predictors of p(y | x_S), and what they guarantee."""
+"""SubsetPredictor: the base class of all predictors of p(y | x_S), and their guarantees."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ROWS_AT_ONCE = 4096
 
 
 class SubsetPredictor(BaseEstimator):
-    """Predicts from any subset of the columns, with the wrapped model left as it is.
+    """Predicts from any subset of the columns; the wrapped model is never changed.
 
-    The public methods take tables. Inside askwise rows are encoded once and go to `fit_encoded`, `proba`,
-    `full_proba`, `open_columns`, `explain_encoded` and `believe`, which take `EncodedRows`. Subclasses write
+    The public methods take tables. Internally rows are encoded once and passed to `fit_encoded`, `proba`,
+    `full_proba`, `open_columns`, `explain_encoded` and `believe`, which take `EncodedRows`. Subclasses implement
     `_fit(rows, y)` and `_predict(rows)`. Guarantees, each tested for every subclass: rows sum to one; hidden cells do
     not matter; a row's answer does not depend on other rows; input is not changed; same seed, same numbers.
 
@@ -43,7 +43,7 @@ class SubsetPredictor(BaseEstimator):
     """
 
     averages_the_model = False
-    """Whether the answer is a mean of the model's answers on completed rows, so that many can be asked together."""
+    """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
 
     model_: Any
 
@@ -198,7 +198,7 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
         raise InvalidInput("X and y have no rows; fit needs some of at least two classes.")
     check_classification_targets(labels)
     if len(np.unique(labels)) < 2:
-        raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[0]!r}.")
+        raise InvalidInput(f"y must hold at least two classes; got one class only: {labels[:1].tolist()[0]!r}.")
     return np.asarray(labels)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ class _ByRow:
 
 @dataclass(frozen=True, eq=False)
 class Completions(_ByRow):
-    """K ways to complete each row: the pool rows used, their weights, and the answers of the model (and members)."""
+    """K completions of each row: the pool rows used, their weights, and the answers of the model (and members)."""
 
     index: np.ndarray  # (n, K)
     weights: np.ndarray  # (n, K)
@@ -44,7 +45,7 @@ class Completions(_ByRow):
 
 @dataclass(frozen=True, eq=False)
 class Belief(_ByRow):
-    """What is believed of n cases, given what is observed of them.
+    """Everything derived from what is observed of n cases.
 
     Attributes
     ----------
@@ -53,13 +54,13 @@ class Belief(_ByRow):
     completions
         The completions behind the answers, where they are averages over completions and were kept.
     distances
-        (n, N) squared distances to the pool rows over the observed columns, to be extended by the next column.
+        (n, N) squared distances to the pool rows over the observed columns, extended as further columns are observed.
     observed
         (n, D) the columns that `distances` covers.
     epistemic
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
     features
-        (n, H) what the last layer of a network sees, where the predictor keeps it for members and policies.
+        (n, H) inputs of the last layer of a network, where the predictor keeps them for members and policies.
     """
 
     answers: np.ndarray
@@ -78,6 +79,10 @@ class Belief(_ByRow):
     def members(self) -> np.ndarray | None:
         """(k, n, C) the members' predictions; None where there are none."""
         return self.answers[:, 1:].transpose(1, 0, 2) if self.answers.shape[1] > 1 else None
+
+    def with_members(self, others: Sequence[np.ndarray]) -> Belief:
+        """The same belief with the members' predictions (n, C) beside the model's."""
+        return replace(self, answers=np.concatenate([self.answers, np.stack(others, axis=1)], axis=1))
 
 
 def _each(part: Any, change: Any) -> Any:

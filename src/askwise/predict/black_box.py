@@ -14,7 +14,7 @@ from askwise.predict.modules import OUTPUTS, DropoutMasks, FrozenModule, is_torc
 
 
 class BlackBox(ClassifierMixin, BaseEstimator):
-    """A callable ``X -> proba``, or a torch module, as a fitted classifier; made by `wrap`."""
+    """A callable ``X -> proba``, or a torch module, as a fitted classifier; created by `wrap`."""
 
     def __init__(self, function: Callable[..., Any], classes: Sequence[Any], outputs: str = "auto") -> None:
         self.function = function
@@ -27,7 +27,7 @@ class BlackBox(ClassifierMixin, BaseEstimator):
 
     @property
     def frozen_module(self) -> FrozenModule:
-        """The wrapped torch module, which runs on a private copy."""
+        """The wrapped torch module, run on a private copy."""
         frozen: FrozenModule | None = getattr(self, "_frozen_module", None)
         if frozen is None or frozen.module is not self.function:
             frozen = self._frozen_module = FrozenModule(self.function, len(self.classes), self.outputs)
@@ -64,7 +64,7 @@ class BlackBox(ClassifierMixin, BaseEstimator):
 
 
 def wrap(function: Callable[..., Any], classes: Sequence[Any], outputs: str = "auto") -> BlackBox:
-    """A black box as a classifier.
+    """Wrap a black box as a classifier.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def wrap(function: Callable[..., Any], classes: Sequence[Any], outputs: str = "a
         The class labels, in the order of the columns that `function` returns.
     outputs
         What a torch module returns: ``"logits"``, ``"probabilities"``, or ``"auto"``: probabilities, with a warning,
-        where the training rows (or the first rows that it is asked about) all get some, otherwise logits.
+        if all outputs for the training rows (or the first rows predicted) are probabilities, otherwise logits.
 
     Examples
     --------

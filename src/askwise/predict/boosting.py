@@ -1,4 +1,4 @@
-"""Several histogram gradient boosting models asked at once, without a Python call per tree."""
+"""Predictions of several histogram gradient boosting models at once, without a Python call per tree."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from askwise.predict.final_layer import dense
 
 MOST_LEAVES = 64
 FEW_ROWS = 500
-"""Up to so many rows the calls per tree cost more than the comparisons; beyond, scikit-learn's own walk is faster."""
+"""Number of rows up to which this is faster than scikit-learn's own traversal, which has overhead per tree."""
 
 
 class BoostedTrees:
-    """The trees of several `HistGradientBoostingClassifier` as arrays, walked for all of them together.
+    """The trees of several `HistGradientBoostingClassifier` as arrays, evaluated all together.
 
     Each leaf of a tree has a bit. A node whose condition fails rules out the leaves on its left, one that holds those
-    on its right; the leaf that is left over is the one that a walk would reach. So a row needs one comparison per
-    node, all vectorized, and no walk.
+    on its right; the remaining leaf is the one that a traversal would reach. So a row needs one comparison per
+    node, all vectorized.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BoostedTrees:
 
     def __init__(self, models: Sequence[Any]) -> None:
         self.models, self.n_classes = models, len(models[0].classes_)
-        # All trees of one class of one model stand together, so that their leaf values are summed as one run.
+        # The trees of one class of one model are adjacent, so that their leaf values are summed as one run.
         trees = [[tree.nodes for tree in trees] for model in models for trees in zip(*model._predictors, strict=True)]
         parts = [_splits(nodes) for of_output in trees for nodes in of_output]
         splits = [split for of_tree, _ in parts for split in of_tree]
@@ -59,7 +59,7 @@ class BoostedTrees:
         return np.asarray(softmax(raw.reshape(len(cells), len(self.models), -1), axis=2).reshape(len(cells), -1))
 
     def _raw(self, cells: np.ndarray) -> np.ndarray:
-        """(n, models * trees of an iteration) sums of leaf values; nodes come first, as whole rows are fast to take."""
+        """(n, models * trees of an iteration) sums of leaf values; nodes are the first axis, which is fast to index."""
         seen = np.ascontiguousarray(cells.T)[self.feature]  # (nodes, n)
         goes_left = seen <= self.threshold
         if np.isnan(cells).any():
@@ -73,18 +73,18 @@ class BoostedTrees:
 
 
 def takes_part(model: Any) -> bool:
-    """Whether `BoostedTrees` takes a model: numbers only, and trees of few leaves, laid out as we know them."""
+    """Whether `BoostedTrees` takes a model: numbers only, trees with few leaves, and the expected layout."""
     try:
         trees = [tree.nodes for iteration in model._predictors for tree in iteration]
         small = all(nodes["is_leaf"].sum() <= MOST_LEAVES for nodes in trees)
         if model.is_categorical_ is not None or not small:
             return False
-        # The layout is private to scikit-learn: what is made of it must give the model's own answers.
+        # The layout is private to scikit-learn, so check that the result equals the model's own answers.
         probe = np.random.default_rng(0).normal(size=(8, model.n_features_in_))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it may have been trained with column names
             return bool(np.allclose(BoostedTrees([model])(probe), model.predict_proba(probe), atol=1e-9))
-    except Exception:  # whatever another version of scikit-learn has in its place
+    except Exception:  # another version of scikit-learn may have another layout
         return False
 
 

@@ -1,4 +1,4 @@
-"""The frozen model averaged over completions of a case: Eq. 5 of the paper, taken literally and without training."""
+"""The frozen model averaged over completions of a case: Eq. 5 of the paper, without training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from askwise.rows import EncodedRows
 
 TRAINING_NEIGHBORS = 20
 CELLS_KEPT = 16_000_000
-"""Numbers that the belief of a block of cases may hold: 128 MB."""
+"""Maximum number of floats in the belief about a block of cases: 128 MB."""
 
 
 class ConditionalPredictor(SubsetPredictor):
@@ -32,11 +32,11 @@ class ConditionalPredictor(SubsetPredictor):
     estimator
         The classifier to wrap; see `SubsetPredictor`.
     n_neighbors
-        Completions per row, which is also how many rows the wrapped model is asked about for each case.
+        Completions per row, and so the number of rows that the wrapped model predicts for each case.
     bandwidth
         Width of the kernel that weights the neighbors, in standard deviations of a column.
     max_rows
-        Training rows kept for the search; a random sample of them when there are more, with every column in it.
+        Maximum number of training rows in the pool; if there are more, a random sample in which every column occurs.
     random_state
         Seed of that sample.
     """
@@ -63,7 +63,7 @@ class ConditionalPredictor(SubsetPredictor):
         # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
         order = generator(self.random_state).permutation(len(rows))
         pooled = order[: self.max_rows]
-        # A column that the sample lacks could not be completed: the first row that has it joins the sample.
+        # A column that is missing from the sample could not be completed: add the first row that has it.
         lacking = np.flatnonzero(~rows.observed[pooled].any(axis=0))
         pooled = np.append(pooled, np.unique(order[rows.observed[order][:, lacking].argmax(axis=0)]))
         pool = rows.take(pooled)
@@ -131,7 +131,7 @@ class ConditionalPredictor(SubsetPredictor):
         return self._predict_new(rows, None)
 
     def _predict_new(self, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
-        """(n, outputs): the answers alone, with the completions of few rows in memory at a time."""
+        """(n, outputs): the answers alone, with the completions of only a few rows in memory at a time."""
         proba = np.empty((len(rows), self.model_.n_outputs))
         for start in range(0, len(rows), self.rows_at_once):
             part = slice(start, start + self.rows_at_once)

@@ -1,4 +1,4 @@
-"""The last linear layer of a frozen classifier: what it sees, and its weights."""
+"""The last linear layer of a frozen classifier: its inputs and its weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FinalLayer:
 
 
 class Output(FinalLayer):
-    """Every black box has one: its log probabilities, and the identity."""
+    """A last layer for any black box: its log probabilities, and the identity."""
 
     def __init__(self, model: FrozenModel) -> None:
         super().__init__(model)
@@ -82,7 +82,7 @@ class LastLinear(FinalLayer):
 
 
 def final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
-    """The last layer of the wrapped model; refused where it has none that gives its answers on `probe` rows."""
+    """The last layer of the wrapped model; an error if it has none that reproduces its answers on `probe` rows."""
     last = split_pipeline(model.estimator)[1]
     found: FinalLayer | None = None
     if isinstance(last, MLPClassifier | LogisticRegression):
@@ -103,7 +103,7 @@ def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
     before: list[tuple[str, Any]] = []
     estimator = unfrozen(estimator)
-    while isinstance(estimator, Pipeline):  # one may end in another
+    while isinstance(estimator, Pipeline):  # a Pipeline may end in another
         steps = [step for _, step in estimator.steps[:-1] if not _resamples(step)]
         before += [(f"{len(before) + k}", step) for k, step in enumerate(steps)]
         estimator = unfrozen(estimator.steps[-1][1])
@@ -121,7 +121,7 @@ def _resamples(step: Any) -> bool:
 
 
 def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
-    """Encoded rows as the classifier at the end of a Pipeline sees them."""
+    """Encoded rows as inputs of the classifier at the end of a Pipeline."""
     table = model.table(rows)
     return table if steps is None else asked(steps, "transform", table)
 
@@ -147,7 +147,7 @@ def layers_of(classifier: Any) -> Layers:
 
 
 def _one_logit_per_class(weight: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A last layer with a single logit, that of the second class, with 0 for the first beside it."""
+    """A last layer with a single logit (that of the second class), extended by a 0 for the first class."""
     if weight.shape[1] > 1:
         return weight, bias
     return np.hstack([np.zeros_like(weight), weight]), np.array([0.0, *bias])

@@ -1,4 +1,4 @@
-"""The frozen model on rows whose hidden cells are filled in: the simplest answer to p(y | x_S), and a biased one."""
+"""The frozen model on rows whose hidden cells are filled in: a simple but biased estimate of p(y | x_S)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ImputedPredictor(SubsetPredictor):
         The classifier to wrap; see `SubsetPredictor`.
     strategy
         ``"mean"``: the mean of a number, the most frequent category; ``"zero"``: 0 for numbers, the most frequent
-        category; ``"marginal"``: the model's answers averaged over hidden cells taken together from `n_draws`
-        training rows, whatever is observed.
+        category; ``"marginal"``: the model's answers averaged over the hidden cells of `n_draws` training rows,
+        independently of what is observed.
     n_draws
         Training rows for ``"marginal"``.
     random_state
@@ -66,7 +66,7 @@ class ImputedPredictor(SubsetPredictor):
 
 
 def typical_row(rows: EncodedRows, is_category: np.ndarray) -> np.ndarray:
-    """(D,) mean of each number, most frequent code of each category, over the cells that are there."""
+    """(D,) mean of each number, most frequent code of each category, over the cells that are not missing."""
     typical = np.nanmean(rows.values, axis=0)
     for j in np.flatnonzero(is_category):
         codes = rows.values[rows.observed[:, j], j].astype(int)

@@ -1,4 +1,4 @@
-"""One model per subset, trained on its columns alone: the reference for a shared model."""
+"""One model per subset, trained only on its columns: the reference for a shared model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from askwise.subsets import unique_masks
 class LocalPredictor(SubsetPredictor):
     r"""A fresh clone of the wrapped model for each subset of columns: :math:`f_{\theta_S^*}` of Eq. 2.
 
-    Trained on first use and cached. With it come the subset risk gap (Eq. 3) and the distance to the
-    subset-specific reference. `predict_full` is still the wrapped model itself.
+    Trained on first use and cached. It is the reference for the subset risk gap (Eq. 3). `predict_full` is still the
+    wrapped model itself.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class LocalPredictor(SubsetPredictor):
         proba = np.zeros((len(rows), len(self.classes_)))
         columns = np.flatnonzero(subset)
         castable = self.schema_.castable(rows.values, columns)
-        for kind in (castable, ~castable):  # asked apart, so that no row depends on its batch
+        for kind in (castable, ~castable):  # predicted separately, so that no row depends on its batch
             if kind.any():
                 asked = model.predict_proba(self.schema_.decode(rows.take(kind), columns))
                 proba[np.ix_(kind, model.classes_)] = asked
@@ -90,7 +90,7 @@ class LocalPredictor(SubsetPredictor):
 
 
 class _LatestModels:
-    """The models used last, at most `size`; several threads may ask at once."""
+    """The most recently used models, at most `size`; thread-safe."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -101,7 +101,7 @@ class _LatestModels:
         return len(self._kept)
 
     def get(self, key: bytes, train: Callable[[], Any]) -> Any:
-        """The model of `key`; trained outside the lock, and the first one to be finished is kept."""
+        """The model of `key`; trained outside the lock, and the first one to finish is kept."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""A network trained under masks: it sees the observed cells and the mask, and answers on every subset by itself."""
+"""A network trained under masks: its inputs are the observed cells and the mask, for any subset."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ REFERENCES = ("wrapped", "own")
 
 
 class MaskTrainedPredictor(SubsetPredictor):
-    r"""A fresh classifier trained under masks, as most rivals do it: the paper's AdMLP, and AdReMLP.
+    r"""A fresh classifier trained under masks, as most baselines are: the paper's AdMLP, and AdReMLP.
 
     .. math:: \theta^* = \arg\min_\theta E_S\, E_{x, y}\, l(f_\theta(x_S), y)
 
-    The wrapped model is used for `predict_full` at most: this is the comparison with a model that was made for subsets.
+    The wrapped model is used for `predict_full` at most: it is a comparison with a model trained for subsets.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ class MaskTrainedPredictor(SubsetPredictor):
         Train a subset-dependent scale and shift of the network's last layer afterwards (AdReMLP); of its logits where
         `network` is given.
     network
-        A function ``(number of inputs, number of classes) -> torch.nn.Module`` that makes the network to train, or a
-        module, a copy of which is trained. It gets scaled numbers, one-hot categories and the mask, side by side in
-        single precision, and returns logits. None: one hidden ReLU layer of `width` units.
+        A function ``(number of inputs, number of classes) -> torch.nn.Module`` that returns the network to train, or
+        a module, a copy of which is trained. Its inputs are scaled numbers, one-hot categories and the mask in
+        single precision, its outputs logits. None: one hidden ReLU layer of `width` units.
     width, epochs, learning_rate, batch_size, weight_decay
         Width of the hidden layer; training by Adam with new masks in each epoch.
     hidden, gate, holdout
@@ -202,14 +202,14 @@ def _train_network(
 
 
 class _Served(LinearLayer):
-    """A trained network as its last layer and what that sees of coded rows."""
+    """A trained network as its last layer and the inputs of that layer."""
 
     def around(self, model: Any) -> Self:
-        return self  # the wrapped model takes no part in its answers
+        return self  # its answers do not involve the wrapped model
 
 
 class _ServedLayers(_Served):
-    """Served from arrays, without torch."""
+    """Inference from arrays, without torch."""
 
     def __init__(self, layers: Layers) -> None:
         self.layers = layers

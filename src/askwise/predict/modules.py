@@ -1,4 +1,4 @@
-"""A torch module as a function of rows; it runs on a private copy, so that the user's own object is never touched."""
+"""A torch module as a function of rows; it runs on a private copy, so that the user's own object is never changed."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ SUMS_TO_ONE_WITHIN = 1e-3
 ROWS_TO_JUDGE_ONE_OUTPUT = 20
 SMALLEST = 1e-300
 
-# (name of a layer, the layer, its input, its output) -> the output to go on with
+# (name of a layer, the layer, its input, its output) -> the output to continue with
 Change = Callable[[str, Any, Any, Any], Any]
 
-# One copy serves all threads, so what a single pass changes is kept by thread and not on the copy.
+# All threads share one copy, so changes for a single pass are stored per thread and not on the copy.
 _PASS = threading.local()
 _DECIDING = threading.Lock()
 
 
 class FrozenModule:
-    """A torch module that is run as it is, in evaluation mode, whatever the mode of the original.
+    """A torch module that always runs in evaluation mode, whatever the mode of the original.
 
-    What runs is a copy of its structure. The copy's tensors use the memory of the original's: further training of the
-    original is seen, and running the copy changes neither its mode, hooks, gradients nor running statistics.
+    What runs is a copy of its structure. The copy's tensors share memory with the original's: further training of the
+    original takes effect, and running the copy changes neither its mode, hooks, gradients nor running statistics.
 
     Parameters
     ----------
     module
         The `torch.nn.Module`.
     n_classes
-        Number of classes. For two, the module may give a single number per row, for the second class.
+        Number of classes. For two, the module may return a single number per row, for the second class.
     outputs
-        ``"logits"``, ``"probabilities"``, or ``"auto"``: decided once, by the first rows that it is asked about.
+        ``"logits"``, ``"probabilities"``, or ``"auto"``: decided once, by the first rows predicted.
     dropout
         Fixed masks for its dropout layers; None = no dropout.
     """
@@ -60,7 +60,7 @@ class FrozenModule:
         """The same module under fixed dropout masks."""
         self._current_copy()
         other = copy.copy(self)
-        other.dropout, other._copied = masks, self._copied  # one private copy serves them all
+        other.dropout, other._copied = masks, self._copied  # they share one private copy
         return other
 
     def logits(self, X: Any, change: Change | None = None) -> Any:
@@ -91,7 +91,7 @@ class FrozenModule:
             return np.asarray(torch.softmax(self.logits(X).double(), dim=1).cpu().numpy())
 
     def layer_inputs(self, X: Any, name: str) -> np.ndarray:
-        """What the layer called `name` sees of the rows, (n, H)."""
+        """The inputs of the layer called `name`, (n, H)."""
         import torch
 
         seen: dict[str, Any] = {}
@@ -103,7 +103,7 @@ class FrozenModule:
         with torch.no_grad():
             self._run(X, remember)
         if name not in seen:
-            raise InvalidInput(f"The layer {name!r} of the wrapped module takes no part in its answers.")
+            raise InvalidInput(f"The layer {name!r} of the wrapped module is not used in its predictions.")
         return np.asarray(seen[name].double().cpu().numpy())
 
     @property
@@ -116,7 +116,7 @@ class FrozenModule:
         if self._n_copies > 1:
             rows = rows.repeat(self._n_copies, *[1] * (rows.ndim - 1))
         thin = [] if self.dropout is None else [self.dropout.one_pass()]
-        outside = getattr(_PASS, "changes", ())  # a module may itself ask askwise
+        outside = getattr(_PASS, "changes", ())  # a module may itself call askwise
         _PASS.changes = thin + ([] if change is None else [change])
         try:
             return copied(rows)
@@ -124,7 +124,7 @@ class FrozenModule:
             _PASS.changes = outside
 
     def _current_copy(self) -> Any:
-        """The private copy; made anew where the module's tensors have been replaced, as by ``module.double()``."""
+        """The private copy; renewed if the module's tensors have been replaced, as by ``module.double()``."""
         now = [(tensor.data_ptr(), tensor.dtype, tensor.shape) for tensor in _tensors(self.module)]
         if self._copied is None or self._copied[0] != now:
             self._copied = (now, _private_copy(self.module))
@@ -135,7 +135,7 @@ class FrozenModule:
             return
         with _DECIDING:
             if self.outputs == "auto":
-                # A few single logits may lie in [0, 1] by chance.
+                # Single logits of a few rows may lie in [0, 1] by chance.
                 enough = output.shape[1] > 1 or len(output) >= ROWS_TO_JUDGE_ONE_OUTPUT
                 self.outputs = "probabilities" if enough and _are_probabilities(output) else "logits"
                 if self.outputs == "probabilities":
@@ -148,9 +148,9 @@ class FrozenModule:
 
 
 class DropoutMasks:
-    """Fixed masks for the dropout layers of a module: `n_samples` thinned networks.
+    """Fixed masks for the dropout layers of a module, which give `n_samples` networks.
 
-    A mask belongs to a network, not to a row or a call: a row's answer does not depend on its batch, and each thinned
+    A mask belongs to a network, not to a row or a call: a row's answer does not depend on its batch, and each
     network stays the same at every step of an acquisition.
     """
 
@@ -162,7 +162,7 @@ class DropoutMasks:
         self._masks: dict[Any, Any] = {}
 
     def only(self, member: int) -> DropoutMasks:
-        """One of the thinned networks."""
+        """The masks of one of the networks."""
         other = copy.copy(self)
         other.which, other.n_copies = slice(member, member + 1), 1
         return other
@@ -176,7 +176,7 @@ class DropoutMasks:
         def thin(name: str, part: Any, given: Any, output: Any) -> Any:
             if not isinstance(part, _DropoutNd):
                 return output
-            calls[name] += 1  # a layer that is used twice drops other units the second time
+            calls[name] += 1  # a layer that is used twice drops different units each time
             by_network = output.reshape(self.n_copies, -1, *output.shape[1:])
             kept = self._mask(name, calls[name], part, output.shape[1:])[self.which]
             scale = kept.to(output) / max(1 - part.p, 1e-9)
@@ -197,7 +197,7 @@ class DropoutMasks:
 
 
 def is_torch_module(thing: Any) -> bool:
-    """Whether `thing` is a `torch.nn.Module`, asked without importing torch."""
+    """Whether `thing` is a `torch.nn.Module`, without importing torch."""
     torch = sys.modules.get("torch")  # a module cannot exist before torch is imported
     return torch is not None and isinstance(thing, torch.nn.Module)
 
@@ -220,7 +220,7 @@ def linear_layers(module: Any) -> dict[str, Any]:
 
 
 def dropout_layers(module: Any) -> dict[str, Any]:
-    """The dropout layers of a torch module that do drop something, by name."""
+    """The dropout layers of a torch module with p > 0, by name."""
     from torch.nn.modules.dropout import _DropoutNd
 
     return {name: part for name, part in module.named_modules() if isinstance(part, _DropoutNd) and part.p > 0}
@@ -244,10 +244,10 @@ def _private_copy(module: Any) -> Any:
     except Exception as error:
         raise InvalidInput(
             f"The torch module {type(module).__name__} cannot be copied ({error}), so it cannot be run without being "
-            "touched. Give a function of your own that returns probabilities: askwise.wrap(function, classes)."
+            "changed. Give a function that returns probabilities instead: askwise.wrap(function, classes)."
         ) from error
     for mine, theirs in zip(_tensors(copied), _tensors(module), strict=True):
-        if mine.data_ptr() != theirs.data_ptr():  # TorchScript copies its tensors in any case
+        if mine.data_ptr() != theirs.data_ptr():  # TorchScript always copies its tensors
             mine.data = theirs.detach()
     for name, part in {**linear_layers(copied), **dropout_layers(copied)}.items():
         part.register_forward_hook(partial(_after_layer, name))

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from askwise.rows import EncodedRows
 
 UNRELATED = 2.0
-"""Squared distance of two cells that have nothing to do with each other: the mean for two normal scores."""
+"""Squared distance of two unrelated cells: its mean for two independent normal scores."""
 
 CELLS_AT_ONCE = 4_000_000
 
@@ -20,8 +20,8 @@ distance that grew column by column equals one that was computed at once, and a 
 class Neighbors:
     """A pool of training rows, searched by the observed columns only.
 
-    Numbers are compared by their normal scores (ranks, so that skewed laboratory values and outliers do no harm),
-    categories by equality, and a cell that the training row lacks counts as unrelated.
+    Numbers are compared by their normal scores (ranks, so that skewed values and outliers do no harm),
+    categories by equality, and a cell missing from the training row counts as unrelated.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Neighbors:
             for j, category in enumerate(is_category)
         ]
         self.scores = self.scale(rows.values)  # (N, D)
-        self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns that no pool row lacks
+        self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
         self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
 
     def scale(self, values: np.ndarray) -> np.ndarray:
@@ -73,7 +73,7 @@ class Neighbors:
         return squared
 
     def nearest(self, squared: np.ndarray, leave_out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The pool rows of the smallest squared distances (n, N), and their weights: (n, K) each.
+        """The pool rows with the smallest squared distances (n, N), and their weights: (n, K) each.
 
         `leave_out` (n,) is a pool row that must not be taken, -1 for none.
         """
@@ -108,6 +108,6 @@ class Neighbors:
 
 
 def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different values of a column, and the normal score of the middle rank of each."""
+    """The distinct values of a column, and the normal score of the middle rank of each."""
     values, counts = np.unique(cells, return_counts=True)
     return values, ndtri((np.cumsum(counts) - counts / 2) / len(cells))

@@ -1,4 +1,4 @@
-"""The inputs of the classifier at the end of a Pipeline for partly observed rows, and conditions on them in words."""
+"""Inputs of the classifier at the end of a Pipeline for partly observed rows, and conditions on them in words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 class ModelInputs:
-    """Encoded rows -> the columns that the classifier sees (n, P), and which of them are observed.
+    """Encoded rows -> the inputs of the classifier (n, P), and which of them are observed.
 
     An output column of a Pipeline is observed when all table columns that it depends on are. The dependencies are found
     by changing the values in each column of the training rows and comparing the output.
@@ -44,7 +44,7 @@ class ModelInputs:
     rounded
         Whether the classifier compares in single precision, as scikit-learn's trees do.
     named
-        Categories that rules name and training lacks, by column (`rules.crisp.named_categories`).
+        Categories that occur in rules but not in training, by column (`rules.crisp.named_categories`).
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ModelInputs:
         self._columns = model.schema.columns
         self._plain = encoded or (self._steps is None and not model.schema.is_category.any())
         typical = typical_row(rows, model.schema.is_category)
-        # A value that was seen: an encoder of whole numbers refuses their mean.
+        # A value that occurs in training: an encoder of whole numbers refuses their mean.
         self._typical = values[np.nanargmin(np.abs(values - typical), axis=0), np.arange(values.shape[1])]
         self._values = values
         # Both caches are bounded by the number of the model's conditions.
@@ -105,7 +105,7 @@ class ModelInputs:
         if self._plain and not column.is_category:
             return _said(column.name, condition, column)
         cells, inputs = self._table_of(int(behind[0]), k)
-        if column.is_category:  # a rule list may name categories that no row has
+        if column.is_category:  # a rule list may contain categories that occur in no row
             holding = np.array(condition.bounds) if self._plain else cells[condition.membership(inputs) > 0]
             return _categories(column, holding, cells, self._named.get(int(behind[0]), []))
         back = _brought_back(condition, cells, inputs)
@@ -157,8 +157,8 @@ class ModelInputs:
     ) -> np.ndarray:
         """Inputs that change when the cells of a column are replaced, for each probe (column, cells): (probes, P).
 
-        Many probes are transformed at once, which costs little more than one. A `refusable` probe that a step of the
-        user's refuses changes nothing, because such values cannot occur.
+        Many probes are transformed at once, which costs little more than one. A `refusable` probe that raises an error
+        in one of the steps changes nothing, because such values cannot occur.
         """
         sizes = [max(len(complete), len(cells)) for _, cells in probes]
         if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
@@ -189,7 +189,7 @@ class ModelInputs:
         return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
 
     def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
-        """Values that no row of `fit` has, although rows that the model was trained on may have had them."""
+        """Values that occur in no row of `fit`, although the model may have been trained on rows with them."""
         if self._columns[j].is_category:
             return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
         span = max(1.0, float(np.ptp(seen)))
@@ -222,7 +222,7 @@ def output_names(steps: Any) -> list[str]:
     """Names of the output columns of a Pipeline's steps; empty if a step does not provide them."""
     try:
         return [str(name) for name in steps.get_feature_names_out()]
-    except Exception:  # a step of the user's own need not have names
+    except Exception:  # a custom step need not have names
         return []
 
 
@@ -278,7 +278,7 @@ def _number(value: float) -> str:
 
 
 def _categories(column: Column, holding: np.ndarray, every: np.ndarray, named: list[Any]) -> str:
-    """The categories that satisfy a condition, or those that do not where they are fewer."""
+    """The categories that satisfy a condition, or those that do not if they are fewer."""
     others = np.setdiff1d(every, holding)
     positive = 0 < len(holding) <= len(others) or not len(others)
     shown = [str(column.show(code, named)) for code in (holding if positive else others)]

@@ -36,19 +36,19 @@ ADAPTER_LIMITS: Limits = {
 class ReparametrizedPredictor(SubsetPredictor):
     r"""The wrapped model on mean-imputed rows, reparametrized by the mask.
 
-    Trained on random masks to lower the expected log loss (Eq. 7), from exactly the imputed model on, and kept only
-    for the subset sizes at which it lowers the loss on rows held out from that training.
+    Initialized to the imputed model and trained on random masks to lower the expected log loss (Eq. 7). It is used
+    only for subset sizes at which it lowers the loss on held-out rows.
 
     Parameters
     ----------
     estimator
         The classifier to wrap; see `SubsetPredictor`.
     kind
-        ``"output"`` (scale and shift of the log probabilities: any model), ``"last-layer"`` (scale of what the last
-        linear layer sees and shift of its logits: torch modules, MLPClassifier, LogisticRegression, alone or at the
+        ``"output"`` (scale and shift of the log probabilities: any model), ``"last-layer"`` (scale of the inputs of
+        the last linear layer and shift of its logits: torch modules, MLPClassifier, LogisticRegression, alone or at the
         end of a Pipeline) or ``"low-rank"`` (updates of all linear layers of a torch module).
     epochs, learning_rate, batch_size, weight_decay
-        Training by Adam; masks are drawn anew in each epoch. The best epoch on the held-out rows is taken.
+        Training by Adam; masks are drawn anew in each epoch. The best epoch on the held-out rows is kept.
     hidden
         Width of the network that reads the mask.
     rank
@@ -141,11 +141,11 @@ def train_adapter(
     before: Callable[[EncodedRows], np.ndarray],
     options: Any,
 ) -> tuple[Adapter, pd.DataFrame]:
-    """Train an adapter on random masks of three quarters of the rows; judge it by subset size on the others.
+    """Train an adapter on random masks of three quarters of the rows; validate it by subset size on the others.
 
     Without the gate of `options` it is trained on all rows, and the last epoch is taken for every size.
 
-    `complete(rows)` gives what the adapter reads of partly observed rows, `before(rows)` the unchanged answers.
+    `complete(rows)` returns the adapter's inputs for partly observed rows, `before(rows)` the unchanged answers.
     """
     import torch
 
@@ -203,7 +203,7 @@ def train_adapter(
 
 
 def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns: int) -> pd.DataFrame:
-    """Mean held-out loss by subset size; a size is kept where it and its neighbors together lose less after.
+    """Mean held-out loss by subset size; a size is kept if the loss of it and its neighbors together is lower after.
 
     A complete row is left to the unchanged model.
     """

@@ -1,4 +1,4 @@
-"""Several frozen models asked at once: their answers side by side, (n, k * C), as if they were one model."""
+"""Several frozen models as one: their answers side by side, (n, k * C)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ _Table = tuple[FrozenModel, Answer, int]
 class StackedModels:
     """Models side by side; rows are decoded once, and prepared once for all that share the steps of a Pipeline.
 
-    Fully connected networks of one shape are asked in one batched product per layer, gradient boosting by comparing
-    all nodes at once, forests tree by tree on rows that are checked once, and any other classifier by its own
-    `predict_proba`.
+    Fully connected networks of one shape use one batched product per layer, gradient boosting compares all nodes at
+    once, forests go tree by tree on rows that are checked once, and any other classifier uses its `predict_proba`.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class StackedModels:
         self.n_outputs = int(ends[-1])
         parts = [_Part(model, end) for model, end in zip(self.models, ends.tolist(), strict=True)]
         self._tables: list[_Table] = []
-        order: list[int] = []  # columns in the order of the answers: models asked together are adjacent
+        order: list[int] = []  # columns in the order of the answers: models evaluated together are adjacent
         for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
             behind: list[tuple[Any, list[Answer]]] = []
             for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
@@ -77,7 +76,7 @@ class StackedDropout:
         return self.model.by_table(rows, self.answer, self.n_outputs)
 
     def answer(self, table: Any) -> np.ndarray:
-        """(n, k * C) answers of the thinned networks."""
+        """(n, k * C) answers under each of the masks."""
         rows = np.array(table, dtype=float)
         step = max(1, ROWS_PER_CALL // self.n_samples)
         return np.concatenate([self._block(rows[start : start + step]) for start in range(0, len(rows), step)])
@@ -93,7 +92,7 @@ def stack(models: Sequence[Any]) -> Any:
 
 
 class _Part:
-    """One of the stacked models: what it reads, through which steps, and its columns among all answers."""
+    """One of the stacked models: its inputs, its preprocessing steps, and its columns among all answers."""
 
     def __init__(self, model: Any, end: int) -> None:
         self.model = model
@@ -115,7 +114,7 @@ def _grouped(parts: Sequence[_Part], alike: Callable[[_Part, _Part], bool]) -> l
 
 
 def _ask(behind: Sequence[tuple[Any, list[Answer]]], table: Any) -> np.ndarray:
-    """All answers on one decoded table, which is transformed once by each preparation."""
+    """All answers on one decoded table, which is transformed once by each preprocessing."""
     found = []
     for steps, answers in behind:
         inputs = table if steps is None else asked(steps, "transform", table)
@@ -166,7 +165,7 @@ class TreeByTree:
             rows = np.ascontiguousarray(dense(inputs), dtype=np.float32)
         usable = ~np.isinf(rows) if self.takes_missing else np.isfinite(rows)
         if not usable.all():
-            return np.asarray(asked(self.forest, "predict_proba", inputs))  # which says what is wrong
+            return np.asarray(asked(self.forest, "predict_proba", inputs))  # its error says what is wrong
         total = self.trees[0].predict(rows)
         for tree in self.trees[1:]:
             total += tree.predict(rows)
@@ -175,7 +174,7 @@ class TreeByTree:
 
 
 def _kind(classifier: Any) -> Any:
-    """What classifiers must share to be asked together; None for those that cannot be, and for subclasses."""
+    """What classifiers must share to be evaluated together; None if they cannot be, as for subclasses."""
     if type(classifier) is HistGradientBoostingClassifier and takes_part(classifier):
         return (type(classifier), len(classifier.classes_))
     multinomial = type(classifier) is LogisticRegression and classifier.solver != "liblinear"

@@ -1,10 +1,10 @@
-"""The wrapped classifier: anything that gives probabilities, as one checked function on completed rows."""
+"""The wrapped classifier: anything that returns probabilities, as a checked function of completed rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.modules import SUMS_TO_ONE_WITHIN, is_torch_module
 from askwise.progress import interruptible
@@ -116,7 +116,7 @@ class FrozenModel:
         self.classes = np.asarray(estimator.classes_)
         self.n_outputs = len(self.classes)
         self._framed = _wants_frame(estimator, schema)
-        # Trained on a DataFrame and given arrays: put the names back.
+        # Trained on a DataFrame but given arrays: restore the names.
         self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
@@ -126,8 +126,8 @@ class FrozenModel:
     def by_table(self, rows: EncodedRows, ask: Callable[[Any], np.ndarray], n_outputs: int) -> np.ndarray:
         """The answers of `ask`, (n, n_outputs), given the rows as tables of a bounded size.
 
-        Rows that the dtypes of the training table cannot hold exactly are asked separately, so that no row depends on
-        the others in its batch.
+        Rows that the dtypes of the training table cannot hold exactly are predicted separately, so that no row depends
+        on the others in its batch.
         """
         castable = self.schema.castable(rows.values)
         most = self.schema.rows_per_call
@@ -156,10 +156,10 @@ class FrozenModel:
         return table if self._names is None else pd.DataFrame(table, columns=self._names)
 
     def takes_missing(self, rows: EncodedRows) -> np.ndarray:
-        """(D,) columns in which the model takes a missing cell, by trial; its answer on a full row is checked."""
+        """(D,) columns in which the model accepts a missing cell, by trial; its answer on a full row is checked."""
         n_columns = rows.values.shape[1]
         self.settle(rows)
-        if not self.schema.tabular:  # thousands of pixels are not tried one by one
+        if not self.schema.tabular:  # too many pixels to try one by one
             return np.zeros(n_columns, dtype=bool)
         tried = np.where(np.eye(n_columns, dtype=bool), np.nan, _some_complete_row(rows))
         if self._answers(tried):
@@ -169,7 +169,7 @@ class FrozenModel:
         return np.array([self._answers(row[None]) for row in tried])  # steps of a Pipeline may differ by column
 
     def settle(self, rows: EncodedRows) -> None:
-        """Ask about completed training rows: answers are checked, and it is settled what a torch module returns."""
+        """Predict completed training rows, to check the answers and to determine what a torch module returns."""
         last = self.estimator
         while isinstance(last, FrozenEstimator | Pipeline):
             last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
@@ -179,12 +179,12 @@ class FrozenModel:
     def _answers(self, values: np.ndarray) -> bool:
         try:
             self(EncodedRows(values))
-        except Exception:  # a foreign model may refuse missing cells with any error
+        except Exception:  # a third-party model may raise any error for missing cells
             return False
         return True
 
     def checked(self, proba: Any, n_rows: int) -> np.ndarray:
-        """(n, C) answers of the wrapped model, refused where they are not probabilities."""
+        """(n, C) answers of the wrapped model; an error if they are not probabilities."""
         proba = np.asarray(proba)
         expected = (n_rows, len(self.classes))
         name = type(self.estimator).__name__
@@ -193,7 +193,10 @@ class FrozenModel:
                 f"The wrapped model {name} must return probabilities of shape {expected} (rows, classes "
                 f"{self.classes.tolist()}); got {proba.shape}. Give a callable's classes with askwise.wrap."
             )
-        proba = proba.astype(float)
+        try:
+            proba = proba.astype(float)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"The wrapped model {name} must return numbers; got {proba[0].tolist()}.") from None
         sums = proba.sum(axis=1)
         if not np.all(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) or proba.min() < 0:
             row = int(np.argmax(~(np.abs(sums - 1) < SUMS_TO_ONE_WITHIN) | (proba.min(axis=1) < 0)))
@@ -205,7 +208,7 @@ class FrozenModel:
 
 
 def asked(estimator: Any, method: str, table: Any) -> Any:
-    """What `method` of a fitted estimator returns; rows that it refuses, by a ValueError, are invalid input."""
+    """What `method` of a fitted estimator returns; a ValueError that it raises becomes `InvalidInput`."""
     try:
         return getattr(estimator, method)(table)
     except InvalidInput:
@@ -215,7 +218,7 @@ def asked(estimator: Any, method: str, table: Any) -> Any:
         names = ", ".join(type(step).__name__ for step in steps)
         raise InvalidInput(
             f"{names} cannot take these rows ({method}: {str(error).strip().rstrip('.')}). Check the values and their "
-            "units, or put a step that limits them before the model."
+            "units, or add a step that clips them before the model."
         ) from error
 
 
@@ -225,23 +228,38 @@ def _some_complete_row(rows: EncodedRows) -> np.ndarray:
 
 
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
-    """A clone fitted on all rows, or, with a warning, on the complete ones if it refuses missing cells."""
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    """A clone fitted on all rows, or, with a warning, on the complete ones if it does not accept missing cells."""
+    weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
     complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():
             return seeded_clone(estimator, random_state).fit(X, y, **weights)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
         if complete.all() or not complete.any():
-            raise
+            _refuse_columns(estimator, X, error)
+    weights = {name: given[complete] for name, given in weights.items()}
+    try:
+        with interruptible():
+            fitted = seeded_clone(estimator, random_state).fit(X[complete], y[complete], **weights)
+    except (ValueError, TypeError) as error:
+        _refuse_columns(estimator, X, error)
     warnings.warn(
-        f"{type(estimator).__name__} does not take missing cells and was fitted on the {complete.sum()} of {len(y)} "
+        f"{type(estimator).__name__} does not accept missing cells and was fitted on the {complete.sum()} of {len(y)} "
         "rows that are complete. A Pipeline that begins with an imputer uses them all.",
         stacklevel=2,
     )
-    weights = {name: np.asarray(given)[complete] for name, given in weights.items()}
-    with interruptible():
-        return seeded_clone(estimator, random_state).fit(X[complete], y[complete], **weights)
+    return fitted
+
+
+def _refuse_columns(estimator: Any, X: Any, error: Exception) -> NoReturn:
+    """`InvalidInput` where an estimator cannot be fitted because a column is text; any other error as it is."""
+    columns = list(X.select_dtypes(exclude=["number", "bool"])) if isinstance(X, pd.DataFrame) else []
+    if not columns or not isinstance(error, ValueError) or isinstance(error, InvalidInput):
+        raise error
+    raise InvalidInput(
+        f"{type(estimator).__name__} could not be fitted on these columns ({str(error).strip().rstrip('.')}). Not "
+        f"numbers: {listed(columns, spell=str)}. Use a Pipeline that begins with an encoder, such as OneHotEncoder."
+    ) from error
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -249,13 +267,13 @@ def _is_fitted(estimator: Any) -> bool:
         check_is_fitted(estimator)
     except NotFittedError:
         return False
-    except (TypeError, AttributeError):  # not a scikit-learn estimator: fitted if it knows its classes
+    except (TypeError, AttributeError):  # not a scikit-learn estimator: fitted if it has classes_
         return hasattr(estimator, "classes_")
     return hasattr(estimator, "classes_")
 
 
 def _wants_frame(estimator: Any, schema: Schema) -> bool:
-    """Whether the model gets a DataFrame; raises where it was trained on other columns."""
+    """Whether the model gets a DataFrame; an error if it was trained on other columns."""
     if not schema.tabular:
         return False
     labels = [column.label for column in schema.columns]

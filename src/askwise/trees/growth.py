@@ -18,7 +18,7 @@ TIE = 1e-12
 
 
 def check_count(owner: str, value: Any, least: int, optional: bool = False) -> None:
-    """Refuse what is not a whole number of at least `least` (or None, where that is allowed)."""
+    """Raise an error unless `value` is a whole number of at least `least` (or None, where allowed)."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (whole and value >= least) and not (optional and value is None):
         also = " or None" if optional else ""
@@ -26,14 +26,14 @@ def check_count(owner: str, value: Any, least: int, optional: bool = False) -> N
 
 
 def check_amount(owner: str, value: Any, least: float = 0.0) -> None:
-    """Refuse what is not a finite number of at least `least`."""
+    """Raise an error unless `value` is a finite number of at least `least`."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not (number and least <= value < np.inf):
         raise InvalidInput(f"{owner} must be a finite number of at least {least:g}; got {value!r}.")
 
 
 def refuse_missing_labels(y: Any) -> None:
-    """Refuse a label that is None, NA or NaN; scikit-learn itself reports a `y` that holds no labels at all."""
+    """Raise an error for a label that is None, NA or NaN; scikit-learn itself checks that `y` holds labels."""
     missing = np.atleast_1d(pd.isna(np.asarray(y, dtype=object)))
     if missing.any() and missing.ndim == 1 and y is not None:
         raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")

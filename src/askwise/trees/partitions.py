@@ -17,7 +17,7 @@ _WORDS = {
 
 
 def trapezium_membership(x: Any, trapezium: Any) -> np.ndarray:
-    """Membership of `x` in the trapezium (a, b, c, d): 0 up to a, 1 from b to c, 0 from d on, straight in between.
+    """Membership of `x` in the trapezium (a, b, c, d): 0 up to a, 1 from b to c, 0 from d on, linear in between.
 
     An infinite pair means that there is no edge on that side. A crisp edge (a = b, or c = d) belongs to the trapezium
     on its left, as in ``x <= threshold``. The membership of NaN is NaN.
@@ -32,7 +32,7 @@ def trapezium_membership(x: Any, trapezium: Any) -> np.ndarray:
 
 
 def ramp(x: Any, start: float, end: float) -> np.ndarray:
-    """Height at `x` of a straight slope from 0 at `start` to 1 at `end`; a step (start = end) rises after its edge."""
+    """Height at `x` of a linear slope from 0 at `start` to 1 at `end`; a step (start = end) rises after its edge."""
     x = np.asarray(x, dtype=float)
     if start == end:
         return np.where(np.isnan(x), np.nan, x > start)
@@ -88,9 +88,9 @@ class Partition:
 def quantile_partition(x: np.ndarray, n_terms: int, weights: np.ndarray) -> Partition:
     """Terms from the quantiles of a column `x` (n,) whose rows have positive `weights` (n,).
 
-    The 2T - 1 stretches between quantiles of equal steps are in turn the core of a term and the overlap with the
-    next. An overlap without width (values that are repeated often) is left out, and its two terms are one. A column
-    of at most `n_terms` different values has a crisp term for each, named by the value.
+    The 2T - 1 intervals between equally spaced quantiles are alternately the core of a term and the overlap with the
+    next. An overlap without width (frequently repeated values) is left out, and its two terms are merged. A column
+    of at most `n_terms` distinct values has a crisp term for each, named by the value.
 
     >>> quantile_partition(np.arange(1.0, 6.0), 3, np.ones(5)).trapezia
     array([[-inf, -inf,   1.,   2.],

@@ -157,11 +157,11 @@ def _condition(number: int, condition: Any) -> tuple[float, float] | frozenset[A
 
 
 def _check_cells(number: int, cells: pd.Series, condition: tuple[float, float] | frozenset[Any]) -> None:
-    """Refuse an interval for a column without numbers, and a missing cell as a value."""
+    """Raise an error for an interval on a column without numbers, and for a missing value as a condition."""
     if isinstance(condition, frozenset):
         if any(pd.isna(value) for value in condition):
             raise InvalidInput(
-                f"rule {number} asks for a missing cell of {cells.name!r}; a rule can only ask for values."
+                f"rule {number} has a missing value as a condition on {cells.name!r}; a condition must be a value."
             )
         return
     if not _holds_numbers(cells):

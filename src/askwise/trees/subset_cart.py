@@ -1,4 +1,4 @@
-"""A CART whose splits are good on average over the subsets of features that may be known (Appendix D)."""
+"""A CART whose splits are good on average over the subsets of known features (Appendix D)."""
 
 from __future__ import annotations
 

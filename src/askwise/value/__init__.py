@@ -1,4 +1,4 @@
-"""What a feature is expected to be worth before it is bought: v_q of the paper, by completions or by a network."""
+"""The expected value of a feature before it is acquired: v_q of the paper, from completions or by a network."""
 
 from askwise.value.base import State, Value
 from askwise.value.gain import per_cost

@@ -1,4 +1,4 @@
-"""What a value is computed from and what it gives, as policies see it."""
+"""The interfaces between values and policies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from askwise.rows import EncodedRows
 
 
 class State(Protocol):
-    """Cases of which something is known; `askwise.acquire.Acquisition` is one."""
+    """Partly observed cases, such as an `askwise.acquire.Acquisition`."""
 
     rows: EncodedRows
     mask: np.ndarray  # (n, M) features known
     beliefs: BeliefModel
 
     def belief_of(self, rows: np.ndarray) -> Belief:
-        """The belief of the cases that `rows` (n,) bool marks."""
+        """The belief about the cases that `rows` (n,) bool marks."""
         ...
 
 
 class Value(Protocol):
-    """What a feature is worth: expected reductions of u and of e, (n, M) each."""
+    """The value of each feature: expected reductions of u and of e, (n, M) each."""
 
     def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]: ...

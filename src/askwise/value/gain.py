@@ -1,4 +1,4 @@
-"""Gain: what a feature brings, up is better, and what that is per unit of cost."""
+"""The gain of a feature (higher is better) per unit of cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of a feature without training: v_q of Eq. 8 over the completions of the case."""
+"""The training-free value of a feature: v_q of Eq. 8 over the completions of the case."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ROWS_AT_ONCE = 256
 COMPLETIONS_AT_THE_START = 1000
 N_TRIALS = 5
 MOST_TRIED = 32
-"""Features per row whose effect on an e without members is tried out."""
+"""Features per row whose effect on e is simulated if there are no members."""
 
 
 class NeighborValue:
-    r"""Expected reduction of discrepancy and of epistemic uncertainty, straight from completions of the case.
+    r"""Expected reduction of discrepancy and of epistemic uncertainty, directly from completions of the case.
 
     The K completions of a case (pool rows :math:`l` with weights :math:`w_l`) give the wrapped model's answers
-    :math:`f_l`: each is the full prediction of one way the case may turn out. By Lemma 1
+    :math:`f_l`: each is the prediction for one possible complete row. By Lemma 1
 
     .. math:: E[u(S) - u(S + i)] = \sum_l w_l \sum_y f_l(y) \log \frac{p_{b(l)}(y)}{p_S(y)}
 
@@ -57,7 +57,7 @@ class NeighborValue:
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
 
     def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Expected reductions of u and of e by each feature, (n, M) each; the second 0 without members or `risk`."""
+        """Expected reductions of u and of e by each feature, (n, M) each; the second is 0 without members or `risk`."""
         discrepancy, epistemic = np.zeros(state.mask.shape), np.zeros(state.mask.shape)
         begun = np.any(state.rows.observed, axis=1)
         discrepancy[~begun], epistemic[~begun] = self._at_the_start
@@ -68,13 +68,13 @@ class NeighborValue:
         return discrepancy, epistemic * risk
 
     def _belief(self, state: State, rows: np.ndarray, risk: bool) -> Belief:
-        """The belief of the state where it has our completions, else one of our own."""
+        """The belief of the state if it has completions from this predictor, else a new one."""
         if state.beliefs.predictor is self.predictor:
             return state.belief_of(rows)
         return self.beliefs.believe(state.rows.take(rows), members=risk)
 
     def _of_nothing(self, scores: np.ndarray, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-        """The reductions of a case of which nothing is known: the same for all, so worth many completions."""
+        """The reductions where nothing is known: the same for all cases, so computed once from many completions."""
         nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
         many = BeliefModel(self.predictor.with_neighbors(COMPLETIONS_AT_THE_START), self.beliefs.epistemic)
         belief = many.believe(nothing)
@@ -105,10 +105,10 @@ class NeighborValue:
         )
 
     def _by_trial(self, rows: EncodedRows, completions: Completions, discrepancy: np.ndarray) -> np.ndarray:
-        """Expected reduction of an e that has no members, by trying the likeliest values of the best features.
+        """Expected reduction of e without members, by simulating the likeliest values of the best features.
 
-        The features that are not tried get the mean of those that are: then none of them comes before all of the
-        tried ones, whatever the sign of the risk weight, and prices decide as if e were equal.
+        The features that are not simulated get the mean of those that are, so that they do not rank above all of
+        those, whatever the sign of the risk weight.
         """
         assert isinstance(self.beliefs.epistemic, FeatureDistance)
         known = self.schema.any_column(rows.observed)

@@ -1,4 +1,4 @@
-"""The paper's value estimator: one network, two heads (Appendix G), trained with torch and served from numpy."""
+"""The paper's value estimator: one network, two heads (Appendix G), trained with torch and evaluated with numpy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ValueEstimator(BaseEstimator):
     ----------
     hidden, dropout, epochs, learning_rate, batch_size, l1
         Two SELU layers of `hidden` units with dropout, two heads of M outputs, squared error over all features that
-        can be had, Adam, and `l1` times the sum of the absolute weights, biases left out. The paper trains for 100
+        are available, Adam, and `l1` times the sum of the absolute weights, biases left out. The paper trains for 100
         epochs where methods are compared, and for 10 "individually".
     n_states
         Partly observed training rows (row and random mask) whose targets are computed.
     n_candidates
-        Features per state that are asked about, drawn at random; None = all.
+        Features per state whose targets are computed, drawn at random; None = all.
     random_state, progress
         Seed, and whether to show progress bars.
     """
@@ -67,9 +67,7 @@ class ValueEstimator(BaseEstimator):
 
     def fit(self, held_out: HeldOutStates) -> Self:
         """Compute targets on random masks of the training rows and train both heads on them."""
-        torch = import_torch(
-            'Greedy(value="network")', 'Greedy(value="neighbors"), which is what policy="greedy" takes'
-        )
+        torch = import_torch('Greedy(value="network")', 'Greedy(value="neighbors"), the default of policy="greedy"')
         check_limits(self, self.limits)
         rng = np.random.default_rng(self.random_state)
         n_features = held_out.available.shape[1]
@@ -120,7 +118,7 @@ class ValueEstimator(BaseEstimator):
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            description="learning values",
+            description="training the value network",
             progress=self.progress,
         )
         return Layers.from_torch([encoder[0], encoder[3], heads], "selu")

@@ -1,4 +1,4 @@
-"""What a feature can turn out to be: outcomes, fine ones and the coarse ones that they belong to."""
+"""The possible outcomes of a feature: fine outcomes, grouped into coarse ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROWS_PER_FINE_BIN = 4
 class Outcomes:
     """The outcomes of one feature at a resolution that grows with the number of completions.
 
-    A category is an outcome, and so is each value of a number that has few; the values of other numbers, and of a
-    group's columns, share fine bins. Neighboring fine outcomes form a coarse one: what little is known of a fine
-    outcome is completed from there.
+    Each category is an outcome, and so is each value of a number with few distinct values; other numbers, and the
+    columns of a group, are binned. Neighboring fine outcomes form a coarse one, towards which the estimates of fine
+    outcomes are shrunk.
     """
 
     of_row: np.ndarray  # (N,) fine outcome of each pool row
-    parent: np.ndarray  # (B,) coarse outcome of each fine one; all 0 where there is but one level
+    parent: np.ndarray  # (B,) coarse outcome of each fine one; all 0 where there is only one level
 
     @classmethod
     def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> list[Outcomes]:
@@ -59,13 +59,13 @@ def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> Outc
         parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
     of_row = np.full(len(cells), len(parent), dtype=np.int32)
     of_row[~missing] = fine
-    if missing.any():  # the last outcome: nobody has the cell
+    if missing.any():  # the last outcome: the cell is missing
         parent = np.append(parent, parent.max() + 1 if parent.any() else 0)
     return Outcomes(of_row, parent)
 
 
 def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) -> np.ndarray:
-    """Categories beyond as many as there are completions share an outcome: a row could not tell them apart."""
+    """Keep as many of the most frequent categories as there are completions; the others share one outcome."""
     rank = np.empty(len(counts), dtype=int)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return np.minimum(rank[codes], n_completions)
@@ -94,7 +94,7 @@ def _of_group(cells: np.ndarray, is_category: np.ndarray, n_completions: int, ra
 
 
 def _coordinates(cells: np.ndarray, is_category: bool) -> np.ndarray:
-    """One column as coordinates of a point: a category by one column each, a missing number by a column of its own."""
+    """One column as coordinates of a point: one-hot categories, and an indicator of missing numbers."""
     if is_category:
         return (cells[:, None] == np.unique(cells)).astype(float)
     missing = np.isnan(cells)

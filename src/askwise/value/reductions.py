@@ -12,15 +12,15 @@ from askwise.uncertainty import smoothed
 from askwise.value.outcomes import Outcomes
 
 DOUBT = 2.0
-"""Standard deviations by which fine outcomes must differ more than by chance before they are told apart."""
+"""Standard deviations beyond chance by which fine outcomes must differ to be treated separately."""
 SMALLEST = 1e-12
 
 
 class Evidence(NamedTuple):
-    """What the completions of n cases say before any feature is asked for.
+    """Summary of the completions of n cases before another feature is acquired.
 
-    Classes (and those of the members behind them) come first in every array of this module: sums over so short an
-    axis are then sums of whole arrays, which numpy is fast at.
+    Classes (followed by those of the members) are the first axis of every array of this module: sums over a short
+    first axis are sums of whole arrays, which are fast in numpy.
     """
 
     before: np.ndarray  # (C, n, 1), or ((1 + k) C, n, 1) with members: p(y | x_S)
@@ -56,9 +56,9 @@ def expected_reductions(
     index, weights
         (n, K) pool rows and their weights.
     proba
-        (n, K, C) the model's answers; (n, K, (1 + k) C) with those of k members behind them.
+        (n, K, C) the model's answers; (n, K, (1 + k) C) followed by those of k members.
     outcomes
-        Of each feature.
+        The outcomes of each feature.
     n_classes, around_the_mean
         C, and whether e is the divergence from the members' mean (Eq. 17) instead of the prediction (Eq. 13).
     """
@@ -81,9 +81,9 @@ def expected_reductions(
 
 
 def predictions_after(joint: np.ndarray, chance: np.ndarray, parent: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """(C, n, B) predictions after each outcome: means of the answers, shrunk as far as chance explains them.
+    """(C, n, B) predictions after each outcome: means of the answers, shrunk by the share that chance explains.
 
-    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards the coarse ones that they belong to.
+    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards their coarse ones.
     """
     before = (evidence.before, np.ones((joint.shape[1], 1)), evidence.before)
     if not parent.any():
@@ -103,21 +103,21 @@ def _shrunk(
     evidence: Evidence,
     doubt: float = 0.0,
 ) -> np.ndarray:
-    r"""Means of outcomes drawn towards `above`, their parents' (means, chances, predictions): empirical Bayes.
+    r"""Means of outcomes shrunk towards `above`, their parents' (means, chances, predictions): empirical Bayes.
 
     An analysis of variance of the answers gives :math:`V`, their variance within an outcome, and :math:`T`, that of
     the true means of the outcomes of one parent. Of an outcome of :math:`n_b` completions
     :math:`n_b T / (n_b T + V)` of its distance from its parent is kept: everything in the limit of many completions,
-    or where an outcome settles the answer; nothing where outcomes differ no more than samples of one distribution.
+    or where an outcome determines the answer; nothing where outcomes differ no more than samples of one distribution.
     """
     parent_means, parent_chance, towards = above
-    means = joint / np.maximum(chance, SMALLEST)  # 0 for an outcome without completions, of which nothing is kept
+    means = joint / np.maximum(chance, SMALLEST)  # 0 for an outcome without completions
     inner = evidence.squares(means, chance)
     between = np.maximum(inner - evidence.squares(parent_means, parent_chance), 0)
     within = np.maximum(evidence.spread - inner, 0)
     n_seen = np.count_nonzero(chance, axis=1)
     freedom = np.maximum(n_seen - np.count_nonzero(parent_chance, axis=1), 1)
-    # One more completion, as far from its outcome's mean as any two are: outcomes seen once each prove nothing.
+    # One pseudo-completion at the typical distance: outcomes with one completion each give no estimate of V.
     noise = (evidence.size * within + within + between) / (np.maximum(evidence.size - n_seen, 0) + 1)
     noise *= 1 + doubt * np.sqrt(2 / freedom)
     signal = np.maximum(evidence.size * between / freedom - noise, 0)
@@ -132,8 +132,8 @@ def _shrunk(
 def _information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> np.ndarray:
     """(n,) expected reduction of u by Lemma 1.
 
-    Raw means as weights would give too much of it where there are few completions to an outcome, the shrunk ones
-    too little; with the mean of the two the bias cancels to first order.
+    With few completions per outcome, raw means as weights overestimate it and shrunk means underestimate it; with the
+    mean of the two the bias cancels to first order.
     """
     of_model = slice(evidence.n_classes)
     weight = (joint[of_model] + chance * after[of_model]) / 2

@@ -1,4 +1,4 @@
-"""What each further feature really brought, on training rows: targets of value networks, and rewards."""
+"""The actual effect of each further feature on training rows: targets of value networks, and rewards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_FOLDS = 3
 
 
 class HeldOutStates:
-    """Training rows met as if they were new: what would be predicted for them, and how sure.
+    """Training rows treated as new: their predictions and uncertainties without the use of the row itself.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class HeldOutStates:
     schema
         Columns grouped into features.
     beliefs
-        One for all rows, which leaves a row out of its own answer; or one per fold, fitted without it.
+        One for all rows, which leaves a row out of its own prediction; or one per fold, fitted without the fold.
     fold
-        (N,) the one that each row is met with.
+        (N,) which of `beliefs` is used for each row.
     """
 
     def __init__(
@@ -83,16 +83,16 @@ def held_out_states(
     refit: Callable[[np.ndarray], BeliefModel] | None = None,
     random_state: int = 0,
 ) -> HeldOutStates:
-    """Training rows as if new: left out of their own completions, and of the model itself where it can be refitted.
+    """Training rows treated as new: left out of their own completions, and of the model if it can be refitted.
 
     Parameters
     ----------
     beliefs
-        The one in use.
+        The belief model in use.
     schema
         Columns grouped into features.
     refit
-        Given rows, one that was fitted without them; None for a model that is used as it is.
+        Function of rows that returns a belief model fitted without them; None for a model that is used as it is.
     """
     rows, y = beliefs.predictor.training_rows_, beliefs.predictor.training_labels_
     fold = None if refit is None else _folds(rows.values, y, random_state)
@@ -102,7 +102,7 @@ def held_out_states(
 
 
 def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray | None:
-    """(N,) the fold of each row; None where a class, or a column that few have, would be missing without one."""
+    """(N,) the fold of each row; None if a class or a mostly missing column would be absent without a fold."""
     if np.bincount(y).min() < N_FOLDS:
         return None
     fold = np.empty(len(y), dtype=int)
@@ -117,7 +117,7 @@ def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray |
 def value_targets(
     held_out: HeldOutStates, rows: np.ndarray, mask: np.ndarray, candidates: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """u(S) - u(S + i) and e(S) - e(S + i) for every feature i that can be had, (n, M) each, NaN elsewhere.
+    """u(S) - u(S + i) and e(S) - e(S + i) for every available feature i, (n, M) each, NaN elsewhere.
 
     All pairs of a row and a candidate go to the model in batches of bounded size, whatever n and M.
 
@@ -126,7 +126,7 @@ def value_targets(
     rows, mask
         (n,) training rows and (n, M) the features known of each.
     candidates
-        (n, M) bool, to ask about some features only.
+        (n, M) bool, to compute the targets of some features only.
     """
     wanted = ~mask & held_out.available[rows]
     if candidates is not None:

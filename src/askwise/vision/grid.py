@@ -1,4 +1,4 @@
-"""A grid of patches over images: what can be asked of an image, and images as encoded rows and back."""
+"""A grid of patches over images: the features of an image, and its encoding as a row and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 CELLS_PER_CALL = 200_000
-"""Pixels that a model is given at once: the feature maps of a network are far larger than its input."""
+"""Maximum number of pixels per call of a model: the feature maps of a network are far larger than its input."""
 LARGEST_EXACT_INTEGER = 2**24
 """Whole numbers up to this one are exact in single precision."""
 
@@ -51,7 +51,7 @@ class PatchGrid:
         return schema, rows
 
     def middle_first(self) -> np.ndarray:
-        """(M,) relevance of each patch by its closeness to the middle, for `askwise.acquire.Static`."""
+        """(M,) relevance of each patch by its closeness to the center, for `askwise.acquire.Static`."""
         down = np.abs(np.arange(self.rows) - (self.rows - 1) / 2)
         right = np.abs(np.arange(self.columns) - (self.columns - 1) / 2)
         return np.asarray(1 / (1 + np.hypot(down[:, None], right)).ravel())
@@ -67,7 +67,7 @@ class ImageSchema(Schema):
     grid
         The patches.
     shape, dtype
-        (C, H, W) and dtype of the training images, which are those of every completed image.
+        (C, H, W) and dtype of the training images, also of every completed image.
     """
 
     tabular = False
@@ -76,7 +76,7 @@ class ImageSchema(Schema):
         channels, height, width = shape
         if height % grid.rows or width % grid.columns:
             raise InvalidInput(
-                f"{grid} does not divide images of {height} x {width} pixels into equal patches. Take a grid whose "
+                f"{grid} does not divide images of {height} x {width} pixels into equal patches. Use a grid whose "
                 f"rows divide {height} and whose columns divide {width}, or pad or resize the images."
             )
         self.grid, self.shape, self.dtype = grid, (channels, height, width), np.dtype(dtype)
@@ -104,6 +104,8 @@ class ImageSchema(Schema):
             raise InvalidInput(
                 f"X must hold images of shape {self.shape} (C, H, W), as in fit; got {images.shape[1:]}."
             )
+        if not len(images):
+            raise InvalidInput("X has no images; at least one is needed.")
         values = images.reshape(len(images), -1).astype(np.float32)
         self._check_units(images.dtype, values, "X")
         return EncodedRows(values)
@@ -167,7 +169,7 @@ class ImageSchema(Schema):
         return SimilarImages(rows, self, n_neighbors, bandwidth)
 
     def defaults(self) -> Any:
-        """What the names of adaptations, epistemic estimators and policies stand for where rows are images."""
+        """The module that resolves the names of adaptations, epistemic estimators and policies for images."""
         from askwise.vision import defaults
 
         return defaults
@@ -178,7 +180,7 @@ class ImageSchema(Schema):
             return np.asarray((values == np.rint(values)) & (values >= limits.min) & (values <= limits.max))
 
     def _check_units(self, dtype: np.dtype[Any], values: np.ndarray, owner: str) -> None:
-        """Refuse pixels in other units than those of `fit`, such as 0 to 1 in place of 0 to 255."""
+        """Raise an error for pixels in other units than those of `fit`, such as 0 to 1 instead of 0 to 255."""
         if np.isinf(values).any():
             raise InvalidInput(
                 f"{owner} holds infinite pixels, or pixels beyond single precision; hidden ones are NaN."
@@ -195,7 +197,7 @@ class ImageSchema(Schema):
 
 
 def as_array(X: Any) -> np.ndarray:
-    """Pixels as an array of numbers; torch tensors come from their device, masked cells become NaN."""
+    """Pixels as an array of numbers; torch tensors are moved to the CPU, masked cells become NaN."""
     if hasattr(X, "detach") and hasattr(X, "cpu"):
         tensor = X.detach().cpu()
         X = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()

@@ -1,4 +1,4 @@
-"""A torch classifier of images as features and a last linear layer; its own object is never touched."""
+"""A torch image classifier as features and a last linear layer; the original object is never changed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ N_PROBES = 4
 class LastLayer:
     """Completed images -> `features` (n, H), and the layer ``features @ weight + bias`` that gives the logits.
 
-    What runs is a private copy of the network's structure that shares its tensors, in evaluation mode, with the last
-    linear layer taken off. Where there is none that gives the answers, and for models that are not torch modules, the
-    features are log probabilities and the layer is the identity.
+    What runs is a private copy of the network's structure that shares its tensors, in evaluation mode, without its
+    last linear layer. If no such layer gives the answers, and for models that are not torch modules, the features are
+    log probabilities and the layer is the identity.
 
     Parameters
     ----------
     model
-        The wrapped model, which decodes rows and knows the classes.
+        The wrapped model, which decodes rows and has the classes.
     module
-        The network to take apart; None for a model that has none.
+        The network to split; None for a model that is not a torch module.
     probe
         A few completed images on which the answers are compared.
     """
@@ -54,7 +54,7 @@ class LastLayer:
         return self.as_features(self._run(self.module, completed))
 
     def as_features(self, outputs: np.ndarray) -> np.ndarray:
-        """What a version of the network gives, (n, H), as `features` gives it."""
+        """The features by another version of the network, (n, H)."""
         if self.backbone is not None:
             return outputs
         if are_probabilities(outputs):
@@ -82,13 +82,13 @@ class LastLayer:
 
 
 def torch_module(estimator: Any) -> Any:
-    """The torch module of a wrapped classifier; None where there is none."""
+    """The torch module of a wrapped classifier; None if there is none."""
     box = unfrozen(estimator)
     return box.function if isinstance(box, BlackBox) and is_torch_module(box.function) else None
 
 
 def run(network: Any, model: FrozenModel, completed: EncodedRows) -> np.ndarray:
-    """(n, outputs) what a torch network answers on completed images, in blocks of bounded size."""
+    """(n, outputs) of a torch network on completed images, in blocks of bounded size."""
     import torch
 
     step, found = model.schema.rows_per_call, []
@@ -105,7 +105,7 @@ def are_probabilities(outputs: np.ndarray) -> bool:
 
 
 def shared_copy(module: Any) -> Any:
-    """The structure of a network copied, in evaluation mode; the tensors are the original's."""
+    """A copy of the structure of a network, in evaluation mode; the tensors are shared with the original."""
     tensors = [*module.parameters(), *module.buffers()]
     return copy.deepcopy(module, {id(tensor): tensor for tensor in tensors}).eval()
 

@@ -17,8 +17,8 @@ RESNET18_FILE = "resnet18-f37072fd.pth"
 def small_cnn(n_classes: int, n_channels: int = 1, width: int = 16) -> Any:
     """A small torch network of any image size for runs without a GPU, with dropout (0.2) before its last layer.
 
-    Two convolutions, then the largest activations in a 4 x 4 grid, so that every patch keeps its place. On one core an
-    image of 28 x 28 takes 0.2 ms, and 0.5 ms in training.
+    Two convolutions, then max pooling to a 4 x 4 grid, which keeps the positions of patches. On one core an image of
+    28 x 28 takes 0.2 ms, and 0.5 ms in training.
     """
     import_torch("small_cnn", "a classifier of your own")
     from torch import nn
@@ -49,11 +49,11 @@ def resnet18(
     n_classes, n_channels
         Outputs, and channels of the images.
     small_images
-        A first convolution of 3 x 3 without stride or pooling, for images of some 30 pixels.
+        A first convolution of 3 x 3 without stride or pooling, for images of about 30 x 30 pixels.
     weights
         None: random. ``"imagenet"``: the file `resnet18-f37072fd.pth` in the data home. A path: a state dict in that
-        layout. A last layer for another number of classes starts at random; so does the first convolution where
-        `small_images` is set or the channels differ.
+        layout. A last layer for another number of classes is initialized at random; so is the first convolution
+        if `small_images` is set or the channels differ.
     """
     import_torch("resnet18", "a classifier of your own")
     network = _resnet18(n_classes, n_channels, small_images)

@@ -1,4 +1,4 @@
-"""Images outside of what was seen: pixels beyond their range, and patches unlike those of every training image."""
+"""Novelty of images: pixels outside the training range, and patches unlike those of every training image."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from askwise.vision.similar import SimilarImages
 
 MOST_IMAGES, MOST_QUERIES = 1000, 200
 LEAST_USUAL = 0.1
-"""Root mean squared difference of a patch, in standard deviations of a pixel, that is never a surprise."""
+"""Root mean squared difference of a patch, in standard deviations of a pixel, that always counts as usual."""
 
 
 class ImageNovelty:
-    """How far images are from all that was seen in training; 0 for those that are not. Has the methods of `Novelty`.
+    """How far images are outside of everything seen in training; 0 within it. Has the methods of `Novelty`.
 
     The distance to the nearest training image over the observed patches (on downsampled pixels) is compared with what
-    is usual among the training images for as many patches. A pixel has no range of its own here; one range holds for
-    all pixels of all images, and a patch far beyond it (0 to 255 in place of 0 to 1) adds to the distance.
+    is usual among the training images for the same number of patches. All pixels share one range, and a patch far
+    outside it (0 to 255 instead of 0 to 1) adds to the distance.
 
     Parameters
     ----------

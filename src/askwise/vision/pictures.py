@@ -27,20 +27,20 @@ def filmstrip(
     label: Any = None,
     path: str | Path | None = None,
 ) -> Any:
-    """A matplotlib figure of one image being bought patch by patch.
+    """A matplotlib figure of one image as its patches are acquired.
 
     Parameters
     ----------
     selector
-        A `DynamicFeatureSelector` or a rival, fitted on images.
+        A `DynamicFeatureSelector` or a baseline, fitted on images.
     image
-        (C, H, W), as in `fit`: the truth.
+        (C, H, W), as in `fit`: the complete image.
     budget
         As in `acquire`.
     label
         The true class, whose bar is marked.
     path
-        Where to save the figure, too; its ending says in which format.
+        File to save the figure to; its extension sets the format.
     """
     from matplotlib.figure import Figure
 
@@ -106,7 +106,7 @@ def _draw_classes(axis: Any, run: Trajectory, step: int, label: Any) -> None:
 
 
 def _draw_trust(figure: Any, axes: Any, run: Trajectory) -> None:
-    """One plot over the whole width in place of the last row."""
+    """One plot over the whole width instead of the last row."""
     grid = axes[0].get_gridspec()
     for axis in axes:
         axis.remove()

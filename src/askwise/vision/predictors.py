@@ -27,19 +27,19 @@ FEATURES_KEPT = 16_000_000
 
 
 class PatchNetwork(SubsetPredictor):
-    r"""p(y | patches seen) by one network whose hidden patches are filled in.
+    r"""p(y | known patches) by one network whose hidden patches are filled in.
 
     With no epochs it is the paper's CNN (the wrapped network, frozen). `adapter_epochs` add ReCNN: a network of the
-    mask scales what the last layer sees and shifts its logits, :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
+    mask scales the inputs of the last layer and shifts its logits, :math:`((1 + s_S) \circ \phi)\, W + b + t_S`.
     `pretrain_epochs` make it AdCNN: a copy of the network is first trained with a random share of the patches visible.
     Both together are AdReCNN.
 
     Parameters
     ----------
     estimator
-        A trained torch module of images (N, C, H, W) that gives logits. Without `pretrain_epochs`, any classifier.
+        A trained torch module for images (N, C, H, W) that returns logits. Without `pretrain_epochs`, any classifier.
     fill
-        What stands in a hidden patch: ``"mean"``, the mean image of the training set; ``"gray"``, one mean value per
+        Fill value of hidden patches: ``"mean"``, the mean image of the training set; ``"gray"``, one mean value per
         channel.
     pretrain_epochs, adapter_epochs
         Epochs of each stage.
@@ -96,29 +96,29 @@ class PatchNetwork(SubsetPredictor):
 
     @property
     def rows_at_once(self) -> int:
-        """How many images to work on together."""
+        """How many images to process together."""
         return max(1, FEATURES_KEPT // max(len(self.schema_.columns), len(self.layer_.weight)))
 
     def believe(
         self, rows: EncodedRows, *, previous: Belief | None = None, leave_out: np.ndarray | None = None
     ) -> Belief:
-        """The prediction, and what the last layer sees, which members and policies read again."""
+        """The prediction, and the inputs of the last layer, which members and policies use as well."""
         features = self.features(rows)
         return Belief(self.answers(features, rows, self.layer_.weight)[:, None], features=features)
 
     def features(self, rows: EncodedRows) -> np.ndarray:
-        """(n, H) what the last layer sees of filled images, before it is scaled."""
+        """(n, H) inputs of the last layer for filled images, before scaling."""
         return self.layer_.features(rows.filled(self.fill_))
 
     def answers(self, features: np.ndarray, rows: EncodedRows, weight: np.ndarray) -> np.ndarray:
-        """(n, C) from features, by the last layer with `weight` (H, C), scaled and shifted as the patches known say."""
+        """(n, C) from features, by the last layer with `weight` (H, C), scaled and shifted by the mask."""
         if self.psi_ is None:
             return np.asarray(softmax(features @ weight + self.layer_.bias, axis=1))
         scale, shift = self._change(rows)
         return np.asarray(softmax((features * scale) @ weight + self.layer_.bias + shift, axis=1))
 
     def full_proba(self, rows: EncodedRows) -> np.ndarray:
-        """The reference p(y | x): the network itself, unscaled, on all that is there of each image."""
+        """The reference p(y | x): the network itself, unscaled, on all available pixels of each image."""
         parts = [
             softmax(self.features(rows.take(part)) @ self.layer_.weight + self.layer_.bias, axis=1)
             for part in self._blocks(len(rows))
@@ -174,7 +174,7 @@ class PatchNetwork(SubsetPredictor):
         if logits.shape[1:] != self.classes_.shape or are_probabilities(logits):
             raise InvalidInput(
                 f"pretrain_epochs need a network that returns one logit for each of the {len(self.classes_)} classes; "
-                "take off its last softmax, or give it one output per class."
+                "remove its final softmax, or give it one output per class."
             )
         with seeded(seed):
             train_under_patches(
@@ -227,7 +227,7 @@ class PatchNetwork(SubsetPredictor):
 
 
 def fill_image(rows: EncodedRows, schema: ImageSchema, fill: str) -> np.ndarray:
-    """(D,) the pixels that stand in for hidden ones."""
+    """(D,) the fill values of hidden pixels."""
     total, count = np.zeros(len(schema.columns)), np.zeros(len(schema.columns))
     for start in range(0, len(rows), schema.rows_per_call):  # a block at a time: a copy of all images may not fit
         part = rows.values[start : start + schema.rows_per_call]

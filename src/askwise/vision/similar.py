@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from askwise.vision.grid import ImageSchema
 
 CELLS_PER_SIDE = 4
-"""A patch is compared by the means of at most so many times so many cells."""
+"""Maximum number of cells per side by whose means a patch is compared."""
 STEPS = 256.0
 """Cells are rounded to multiples of 1 / STEPS standard deviations. Sums of their products are then exact in double
 precision, whatever the order, so that the neighbors of an image do not depend on its batch."""
@@ -29,7 +29,7 @@ class SimilarImages(Neighbors):
     Parameters
     ----------
     rows
-        N encoded training images; a pixel that one of them lacks counts as the mean of all pixels.
+        N encoded training images; a missing pixel counts as the mean of all pixels.
     schema
         The patches.
     n_neighbors, bandwidth
@@ -54,7 +54,7 @@ class SimilarImages(Neighbors):
         return np.asarray((values - self.mean) / self.spread)
 
     def filled(self, rows: EncodedRows) -> np.ndarray:
-        """Pool images with what they lack taken as the mean of all pixels."""
+        """Pool images with missing pixels filled with the mean of all pixels."""
         return np.nan_to_num(rows.values, nan=self.mean)
 
     def squared_distances(

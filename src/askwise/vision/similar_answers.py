@@ -1,4 +1,4 @@
-"""What similar training images say of an image: a prediction by completing it, and the value of its hidden patches."""
+"""Predictions from completions by similar training images, and the value of hidden patches from similar images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from askwise.value.targets import HeldOutStates
 from askwise.vision.dropout import PatchDropout
 
 FEW_MEMBERS = 5
-"""Members that a value is computed with: they change e by little, and the time by their number."""
+"""Members used to compute a value: more change e little and cost time."""
 WHOLE_IMAGES, WHOLE_BANDWIDTH = 200, 0.3
 
 
@@ -39,7 +39,7 @@ class _AnsweredPool(ConditionalPredictor):
         self.pool_answers_ = answers.reshape(len(self.pool_), -1, len(self.classes_))  # (N, 1 + k, C)
 
     def _whole_images(self, distances: np.ndarray, leave_out: np.ndarray | None) -> Completions:
-        """Similar images as they are in place of completions."""
+        """Unchanged similar images as completions."""
         positions = None if leave_out is None else self.pool_position_[leave_out]
         index, weights = self.neighbors_.nearest(distances, positions)
         return Completions(index, weights, self.pool_answers_[index])
@@ -48,9 +48,9 @@ class _AnsweredPool(ConditionalPredictor):
 class SimilarImagePredictor(_AnsweredPool):
     """The wrapped model averaged over an image completed with the hidden patches of similar training images.
 
-    While few patches are known, few completions say little. The answers on `WHOLE_IMAGES` similar images as they are,
-    which cost no call of the model, are mixed in: all of the answer where nothing is known, none of it from an eighth
-    of the patches on. Parameters as in `ConditionalPredictor`; a bandwidth is in standard deviations of a pixel.
+    With few known patches, a few completions are not enough. The answers on `WHOLE_IMAGES` unchanged similar images,
+    which need no call of the model, are mixed in, with a weight of 1 where nothing is known that falls to 0 at an
+    eighth of the patches. Parameters as in `ConditionalPredictor`; a bandwidth is in standard deviations of a pixel.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SimilarImagePredictor(_AnsweredPool):
 
     @property
     def rows_at_once(self) -> int:
-        """How many images to work on together."""
+        """How many images to process together."""
         return max(1, super().rows_at_once * self.neighbors_.n_neighbors // WHOLE_IMAGES)
 
     def believe(
@@ -88,7 +88,7 @@ class SimilarImagePredictor(_AnsweredPool):
 
 
 class _WholeImages(_AnsweredPool):
-    """Completes an image by similar ones as they are: no call of the model."""
+    """Uses unchanged similar images as completions, without a call of the model."""
 
     def _complete(self, rows: EncodedRows, distances: np.ndarray, leave_out: np.ndarray | None) -> Completions:
         return self._whole_images(distances, leave_out)
@@ -97,7 +97,7 @@ class _WholeImages(_AnsweredPool):
 class SimilarImageValue(ValueEstimator):
     r"""Expected reductions of u and e by each patch, from the answers on the most similar training images.
 
-    As `NeighborValue` (Eq. 8 over completions of the case), but a similar image stands for a completion as it is. The
+    As `NeighborValue` (Eq. 8 over completions of the case), but with unchanged similar images as completions. The
     model's answers on the training images are known, so a state costs two matrix products and no call of the model, and
     hundreds of images can be used. Nothing is trained. Pass it as ``Greedy(SimilarImageValue())``.
 
@@ -108,7 +108,7 @@ class SimilarImageValue(ValueEstimator):
     max_rows
         Training images kept for the search.
     random_state
-        Seed of the choice of these, and of the clusters that the looks of a patch are sorted into.
+        Seed of the choice of these, and of the clusters of patches.
     """
 
     def __init__(
@@ -120,14 +120,14 @@ class SimilarImageValue(ValueEstimator):
         self.random_state = random_state
 
     def fit(self, held_out: HeldOutStates) -> Self:
-        """Keep the training images and the answers on them."""
+        """Store the training images and the answers on them."""
         check_limits(self, {"n_neighbors": Whole(1), "max_rows": Whole(1), "bandwidth": POSITIVE})
         used = held_out.beliefs[0]
         given = used.predictor
         similar = _WholeImages(
             given.estimator_, self.n_neighbors, self.bandwidth, self.max_rows, random_state=self.random_state
         ).fit_encoded(given.model_, held_out.rows, given.training_labels_)
-        # Only members that answer on complete images can be asked beside the model.
+        # Only members that predict complete images can be evaluated together with the model.
         few = used.epistemic.fewer(FEW_MEMBERS) if isinstance(used.epistemic, PatchDropout) else None
         self.value_ = NeighborValue(BeliefModel(similar, few), held_out.schema, self.random_state)
         return self

@@ -8,14 +8,14 @@ from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Greedy
 from askwise.errors import InvalidInput
 from askwise.selector import DynamicFeatureSelector
+from askwise.vision.baselines import PatchDIME, PatchGDFS, PatchVIP
 from askwise.vision.dropout import PatchDropout
 from askwise.vision.grid import PatchGrid
 from askwise.vision.predictors import PatchNetwork
-from askwise.vision.rivals import PatchDIME, PatchGDFS, PatchVIP
-from askwise.vision.two_networks import PatchRival
+from askwise.vision.two_networks import PatchBaseline
 from askwise.vision.value import PatchValueNetwork
 
-# Epochs of (pretraining under masks, adapter, policy); the rivals: (pretraining, none, joint).
+# Epochs of (pretraining under masks, adapter, policy); the baselines: (pretraining, none, joint).
 STAGES: dict[str, dict[str, tuple[int, int, int]]] = {
     "paper": {
         "CNN": (0, 0, 100),
@@ -37,7 +37,7 @@ STAGES: dict[str, dict[str, tuple[int, int, int]]] = {
     },
 }
 METHODS = tuple(STAGES["paper"])
-RIVALS: dict[str, type[PatchRival]] = {"DIME": PatchDIME, "VIP": PatchVIP, "GDFS": PatchGDFS}
+BASELINES: dict[str, type[PatchBaseline]] = {"DIME": PatchDIME, "VIP": PatchVIP, "GDFS": PatchGDFS}
 PROFILES = tuple(STAGES)
 QUICK_STATES = 4000
 
@@ -58,7 +58,7 @@ def method(
     name
         One of `METHODS`.
     network
-        A trained torch classifier of images; it is left as it is, and copied by the methods that train it further.
+        A trained torch classifier of images; it is never changed; methods that train it further use a copy.
     grid
         The patches; None = the paper's 4 x 4.
     profile
@@ -76,9 +76,9 @@ def method(
     pretrain, adapter, policy = STAGES[profile][name]
     paper = profile == "paper"
     common: dict[str, Any] = {"random_state": random_state, "progress": progress}
-    if name in RIVALS:
+    if name in BASELINES:
         rate = 1e-4 if paper else 1e-3
-        return RIVALS[name](
+        return BASELINES[name](
             network, groups=grid, pretrain_epochs=pretrain, epochs=policy, policy_learning_rate=rate, **common
         )
     predictor = PatchNetwork(
@@ -99,12 +99,12 @@ def method(
 
 
 def paper_value(epochs: int) -> PatchValueNetwork:
-    """Appendix G: new states in every epoch, Adam at 1e-4, L1 0.1; all patches of a state are tried."""
+    """Appendix G: new states in every epoch, Adam at 1e-4, L1 0.1; all patches of a state are candidates."""
     return PatchValueNetwork(
         l1=0.1, rounds=epochs, on_policy=0.0, n_candidates=None, epochs=1, keep=False, learning_rate=1e-4
     )
 
 
 def quick_value(epochs: int) -> PatchValueNetwork:
-    """Some thousands of states in every epoch, each tried with four patches; all of them are trained on again."""
+    """A few thousand states in every epoch with four candidates each; earlier states are trained on again."""
     return PatchValueNetwork(rounds=epochs, n_states=QUICK_STATES, epochs=6, n_candidates=4)

@@ -16,7 +16,7 @@ from askwise.vision.grid import ImageSchema, PatchGrid
 
 
 class PatchBatches:
-    """Training images as tensors, of which batches are shown patch by patch.
+    """Training images as tensors, from which batches with hidden patches are made.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class PatchBatches:
     schema
         The patches.
     fill
-        (D,) what stands in hidden pixels.
+        (D,) fill values of hidden pixels.
     like
-        A torch module: batches come in the dtype and on the device of its parameters.
+        A torch module: batches have the dtype and device of its parameters.
     """
 
     def __init__(self, rows: EncodedRows, y: np.ndarray, schema: ImageSchema, fill: np.ndarray, like: Any) -> None:
@@ -37,7 +37,7 @@ class PatchBatches:
         self.device, self.number = parameter.device, parameter.dtype
         complete = np.where(rows.observed, rows.values, fill.astype(np.float32))
         whole = schema.dtype == np.uint8 and bool(rows.observed.all())
-        # One byte per pixel where the images came so: the training set stays as small as it was.
+        # Images of one byte per pixel are kept that way, to save memory.
         self.values = torch.as_tensor(complete.astype(np.uint8) if whole else complete)
         self.fill = torch.as_tensor(fill, dtype=self.number, device=self.device)
         self.available = torch.as_tensor(schema.any_column(rows.observed), device=self.device)
@@ -48,7 +48,7 @@ class PatchBatches:
         return len(self.values)
 
     def images(self, rows: Any, mask: Any) -> Any:
-        """Images `rows` (n,) in which only the patches of `mask` (n, M) show; its entries may lie between 0 and 1."""
+        """Images `rows` (n,) in which only the patches of `mask` (n, M) are visible, by weights from 0 to 1."""
         values = self.values[rows.cpu()].to(self.device, self.number)
         grid, blocks = self.schema.grid, self.schema.block_shape
         by_patch = mask.to(self.number).reshape(-1, 1, grid.rows, 1, grid.columns, 1)
@@ -56,7 +56,7 @@ class PatchBatches:
         return (self.fill + shown * (values - self.fill)).reshape(-1, *self.schema.shape)
 
     def visible_masks(self, rows: Any, visible: tuple[float, float]) -> Any:
-        """(n, M) bool: a uniform share of the patches within `visible` shows in each image."""
+        """(n, M) bool: in each image a share of the patches, uniform within `visible`, is visible."""
         import torch
 
         n_patches = self.available.shape[1]

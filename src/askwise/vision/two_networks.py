@@ -1,4 +1,4 @@
-"""What the rivals on patches share: predictor and chooser in training, episodes, and the methods of a selector."""
+"""Shared by the baselines on patches: training of predictor and chooser, episodes, and the methods of a selector."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ MOST_STEPS = 10
 """Purchases in a training episode, which is the largest budget of the paper."""
 
 
-class PatchRival(FeatureAcquirer):
-    """A rival on patches; subclasses write `_loss`.
+class PatchBaseline(FeatureAcquirer):
+    """A baseline on patches; subclasses implement `_loss`.
 
-    Deviations that all of them share: the chooser reads what the predictor's last layer sees and the mask; a patch that
-    is known is never chosen; hidden patches hold the mean image; an epoch is a pass over the images without early
-    stopping; prices, which the originals do not have, divide the worth of a patch.
+    Deviations that all of them share: the inputs of the chooser are those of the predictor's last layer and the mask; a
+    known patch is never chosen; hidden patches hold the mean image; an epoch is a pass over the images without early
+    stopping; prices, which the originals do not have, divide the value of a patch.
 
     Parameters
     ----------
     network
-        A trained torch module of images: a copy of it is where the predictor starts.
+        A trained torch module for images: the predictor is initialized as a copy of it.
     groups
         The `PatchGrid`.
     hidden, dropout
@@ -127,7 +127,7 @@ class PatchRival(FeatureAcquirer):
         return self
 
     def _loss(self, both: TwoNetworks, rows: Any, done: float) -> Any:
-        """The joint loss of a batch of training rows, when a share `done` of the epochs is over."""
+        """The joint loss of a batch of training rows, after a share `done` of the epochs."""
         raise NotImplementedError
 
     def _trained(self, rows: EncodedRows, y: np.ndarray) -> tuple[Any, Layers]:
@@ -195,7 +195,7 @@ class TwoNetworks:
         self.data, self.backbone = data, network
         self.head: Any = nn.Identity()
         self.head_name = ""
-        if layer.backbone is not None:  # the last layer is taken off while both are trained
+        if layer.backbone is not None:  # the last layer is separate while both are trained
             self.head_name = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)][-1]
             self.head = network.get_submodule(self.head_name)
             replace_part(network, self.head_name, nn.Identity())
@@ -206,14 +206,14 @@ class TwoNetworks:
         return [*self.backbone.parameters(), *self.head.parameters()]
 
     def whole(self) -> Any:
-        """The predictor with its last layer on again, in evaluation mode."""
+        """The predictor including its last layer, in evaluation mode."""
         if self.head_name:
             replace_part(self.backbone, self.head_name, self.head)
         self.chooser.eval()
         return self.backbone.eval()
 
     def predict(self, rows: Any, mask: Any) -> tuple[Any, Any]:
-        """What the last layer sees of masked images, and their logits."""
+        """The inputs of the last layer for masked images, and their logits."""
         features = self.backbone(self.data.images(rows, mask))
         return features.float(), self.head(features).float()
 
@@ -233,7 +233,7 @@ class TwoNetworks:
         return drawn.to(self.data.device) & self.data.available[rows]
 
     def transition(self, rows: Any, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-        """One step of an episode per image, after a random number of purchases: mask, patch bought, mask after."""
+        """One step of an episode per image, after a random number of purchases: mask, patch acquired, mask after."""
         import torch
         from torch.nn.functional import one_hot
 
@@ -259,14 +259,14 @@ class TwoNetworks:
 
 
 class ChooserPolicy(Policy):
-    """The patch that a trained chooser prefers, per price.
+    """The patch that a trained chooser prefers, per cost.
 
     Parameters
     ----------
     layers
         The chooser, as arrays.
     bounded_by_entropy
-        As in `PatchRival`.
+        As in `PatchBaseline`.
     """
 
     def __init__(self, layers: Layers, bounded_by_entropy: bool) -> None:

@@ -19,11 +19,11 @@ from askwise.vision.predictors import PatchNetwork
 from askwise.vision.training import fit_network
 
 MOST_STATES = 200_000
-"""States that are kept to be trained on again: 400 MB of 512 features."""
+"""Maximum number of states kept for further training: 400 MB with 512 features."""
 
 
 class PatchValueNetwork(ValueEstimator):
-    r"""Predicts what each patch will reduce u and e by, from what the last layer sees, the mask and the prediction.
+    r"""Predicts what each patch will reduce u and e by, from the inputs of the last layer, the mask and the prediction.
 
     Two hidden layers, two heads of M outputs, squared error on :math:`u(S) - u(S + i)` and :math:`e(S) - e(S + i)` of
     sampled patches :math:`i`. Pass it as ``Greedy(PatchValueNetwork())``.
@@ -31,14 +31,14 @@ class PatchValueNetwork(ValueEstimator):
     Parameters
     ----------
     hidden, dropout, l1
-        Units per hidden layer, dropout after each, and the weight of the sum of all absolute weights. The paper's 0.1,
-        which the profile "paper" takes, makes the weights vanish and the policy one order for all images (MNIST: 78.6 %
-        over 2 to 10 patches in place of 87.9; 1,500 images).
+        Units per hidden layer, dropout after each, and the weight of the sum of all absolute weights. The paper's 0.1
+        (profile "paper") shrinks the weights to 0, so that the policy is one order for all images (MNIST: 78.6 %
+        over 2 to 10 patches instead of 87.9; 1,500 images).
     rounds
         How often new states are drawn and their targets computed: the first time from random masks; then a share
         `on_policy` of them from masks that the network so far would choose.
     n_states, n_candidates
-        States per round (None = one per training image), and patches per state that are tried; None = all.
+        States per round (None = one per training image), and candidate patches per state; None = all.
     epochs
         Passes per round over the states so far.
     keep
@@ -121,7 +121,7 @@ class PatchValueNetwork(ValueEstimator):
         return heads[:, 0] * self.scale_[0], heads[:, 1] * self.scale_[1]
 
     def _inputs(self, belief: Belief, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
-        """(n, H + M + C) what the network sees of a state."""
+        """(n, H + M + C) inputs of the network for a state."""
         features = belief.features if self.backbone_ is None else self.backbone_.features(rows)
         assert features is not None
         return np.hstack([features, mask, belief.proba]).astype(np.float32)
@@ -135,13 +135,13 @@ class PatchValueNetwork(ValueEstimator):
             chosen = rng.random(len(rows)) < self.on_policy
             mask[chosen] = self._visited(held_out, rows[chosen], mask[chosen].sum(axis=1))
         asked = rng.random(mask.shape).argsort(axis=1).argsort(axis=1)
-        asked = np.where(mask, n_patches, asked).argsort(axis=1).argsort(axis=1)  # what is known is not asked about
+        asked = np.where(mask, n_patches, asked).argsort(axis=1).argsort(axis=1)  # known patches are not candidates
         candidates = None if self.n_candidates is None else asked < self.n_candidates
         targets = np.stack(value_targets(held_out, rows, mask, candidates), axis=1).astype(np.float32)
         return [self._believed(held_out, rows, mask), np.nan_to_num(targets), ~np.isnan(targets)]
 
     def _visited(self, held_out: HeldOutStates, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """(n, M) the patches that the network so far would buy, `sizes` (n,) of each image."""
+        """(n, M) the patches that the current network would acquire, `sizes` (n,) of each image."""
         mask = np.zeros((len(rows), held_out.available.shape[1]), dtype=bool)
         for step in range(int(sizes.max(initial=0))):
             open_rows = np.flatnonzero(step < sizes)
@@ -166,7 +166,7 @@ class PatchValueNetwork(ValueEstimator):
         import torch
 
         inputs, targets, there = states
-        if self._heads is None:  # the scales of the first round hold for all
+        if self._heads is None:  # the scales of the first round are used in all rounds
             self.center_, self.spread_ = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-3)
             self.scale_ = np.array([targets[:, head][there[:, head]].std() or 1.0 for head in (0, 1)])
             self._heads = self._network(inputs.shape[1], targets.shape[2])
@@ -189,7 +189,7 @@ class PatchValueNetwork(ValueEstimator):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             cosine=False,
-            description="learning values",
+            description="training the value network",
             progress=self.progress,
         )
         self.layers_ = Layers.from_torch([network[0], network[3], network[6]], "relu")
@@ -209,7 +209,7 @@ class PatchValueNetwork(ValueEstimator):
 
 
 def _backbone(held_out: HeldOutStates) -> PatchNetwork | None:
-    """A network to take features from, where the predictor does not give its own."""
+    """A network that provides features if the predictor does not."""
     predictor = held_out.beliefs[0].predictor
     if isinstance(predictor, PatchNetwork):
         return None

@@ -1,1 +1,1 @@
-"""Rule-based models: trees, forests, rule lists and fuzzy models predict from subsets by their structure."""
+"""Rule-based models: trees, forests, rule lists and fuzzy models that predict from subsets by their structure."""

@@ -14,8 +14,8 @@ def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: 
 
     .. math:: p(y \mid x_S) \propto \sum_r r_A^S(x_S) \; |X_{r_A^S}| \; \text{Confidence}(r^S \Rightarrow y)
 
-    A rule whose conditions are all observed keeps its own value. Where only such rules are alive, nothing needs to be
-    estimated and each counts by its firing degree, which is the model's own prediction.
+    A rule whose conditions are all observed keeps its own value. If only such rules are still possible,
+    nothing needs to be estimated: weighted by firing degree they give the model's own prediction.
     """
     support = np.maximum(reduced.counts.sum(axis=-1, keepdims=True), 1.0)
     whole = reduced.whole[..., None]
@@ -33,9 +33,9 @@ def by_support(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: 
 
 
 def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None) -> np.ndarray:
-    r"""The single best rule, as the paper has it: :math:`\arg\max_r r_A^S(x_S) \max_y \text{Confidence}(r^S, y)`.
+    r"""The single best rule, as in the paper: :math:`\arg\max_r r_A^S(x_S) \max_y \text{Confidence}(r^S, y)`.
 
-    Where nothing needs to be estimated it is the model's own prediction, as in `by_support`.
+    If nothing needs to be estimated, it is the model's own prediction, as in `by_support`.
     """
     mass = best_rules(rules, degrees, reduced, own)[1]
     settled = np.all((degrees == 0) | reduced.whole, axis=1)
@@ -46,7 +46,7 @@ def by_best(rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.
 def best_rules(
     rules: ReducedRules, degrees: np.ndarray, reduced: Reduced, own: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best rule of each row (r,), and its confidences (r, C), which are 0 where no rule has any.
+    """The best rule of each row (r,), and its confidences (r, C), which are 0 if no rule has any.
 
     Ties go to the rule with the larger support, then to the first.
     """
@@ -67,9 +67,9 @@ AGGREGATIONS: dict[str, Callable[..., np.ndarray]] = {"support": by_support, "be
 
 
 def _distributions(mass: np.ndarray, settled: np.ndarray, rules: ReducedRules, own: np.ndarray | None) -> np.ndarray:
-    """Rows of `mass` (r, C) normalized to sum to one; the class prior where all of it is zero.
+    """Rows of `mass` (r, C) normalized to sum to one; the class prior for rows of zeros.
 
-    Where no rule can fire any more (`settled`), the default of the rule set is used instead.
+    If no rule can fire any more (`settled`), the default of the rule set is used instead.
     """
     ones = np.ones(mass.shape[1])  # a product is faster than a sum over a short axis
     silent = mass @ ones <= 1e-9

@@ -111,7 +111,7 @@ class RuleSet:
     Attributes
     ----------
     rules
-        The rules, over the columns that the model sees.
+        The rules, over the input columns of the model.
     fuzzy
         Whether conditions hold by degrees; the prediction then averages all firing rules by their degrees.
     t_norm

@@ -24,7 +24,7 @@ def tree_rules(tree: Any) -> RuleSet:
 
 
 def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
-    """A rule list as rules over encoded rows; without a schema over the numbers that come out of a Pipeline."""
+    """A rule list as rules over encoded rows; without a schema, over the numeric output of a Pipeline."""
     named = {} if schema is None else named_categories(model, schema)
     columns = {} if schema is None else dict(enumerate(schema.columns))
     rules = [
@@ -35,7 +35,7 @@ def list_rules(model: RuleListClassifier, schema: Schema | None) -> RuleSet:
 
 
 def named_categories(model: RuleListClassifier, schema: Schema) -> dict[int, list[Any]]:
-    """Categories that rules name and training lacks, by column: they may turn up later, and have codes of their own."""
+    """Categories that occur in rules but not in training, by column: they may occur later and have their own codes."""
     named: dict[int, list[Any]] = {}
     for j, column in enumerate(schema.columns):
         kinds = {type(value) for value in column.known}
@@ -46,7 +46,7 @@ def named_categories(model: RuleListClassifier, schema: Schema) -> dict[int, lis
 
 
 def recoded(rows: EncodedRows, columns: Sequence[Column], named: Mapping[int, list[Any]]) -> np.ndarray:
-    """The cells of `rows` (n, D), with the codes that rules use for categories that training lacks."""
+    """The cells of `rows` (n, D), with the codes that rules use for categories that do not occur in training."""
     cells = rows.values.copy()
     for j, unseen in rows.unseen.items():
         n_known, own = len(columns[j].known), named.get(j, [])

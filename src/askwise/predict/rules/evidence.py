@@ -17,8 +17,8 @@ class SubRuleCache:
     """Class counts of sub-rules by a 64-bit signature; the least recently used are dropped first.
 
     The signature of a sub-rule is the exclusive or of random words of its conditions, so that equal sub-rules of
-    different rules share one entry. Among a million sub-rules the chance that any two collide is below 1e-7. Several
-    threads may ask at once: what is missing is counted outside the lock.
+    different rules share one entry. Among a million sub-rules the chance that any two collide is below 1e-7.
+    Thread-safe: missing entries are counted outside the lock.
     """
 
     def __init__(self, n_classes: int, max_bytes: int) -> None:
@@ -47,7 +47,7 @@ class SubRuleCache:
         return counts
 
     def _look_up(self, signatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(E, C) counts of the signatures that are kept, and which ones are (E,)."""
+        """(E, C) counts of the cached signatures, and which ones are cached (E,)."""
         with self._lock:
             self._clock += 1
             kept, of_kept, used = self._entries
@@ -91,7 +91,7 @@ class CrispEvidence:
     def __init__(
         self, conditions: Sequence[tuple[int, Any]], inputs: np.ndarray, y: np.ndarray, n_classes: int
     ) -> None:
-        # Rows stand by class, each class from a word of its own, so that counting by class is counting by words.
+        # Rows are sorted by class and each class starts a new word, so that counting by class is counting by words.
         n_words = np.maximum(1, -(-np.bincount(y, minlength=n_classes) // WORD))
         self._starts = np.concatenate([[0], np.cumsum(n_words)[:-1]])
         order = np.argsort(y, kind="stable")

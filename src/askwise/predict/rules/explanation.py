@@ -1,4 +1,4 @@
-"""Explanations: the rules behind a prediction in reduced form, and those that further answers could make fire."""
+"""Explanations: the rules behind a prediction in reduced form, and those that could fire once more is known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ExplainedRule:
-    """A rule in words, or several that read alike.
+    """A rule in words, or several with the same text.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class ExplainedRule:
     proba
         (C,) its confidences.
     support
-        Rows given to `fit` (or the sum of their memberships) that satisfy the rule as it stands.
+        Rows given to `fit` (or the sum of their memberships) that satisfy the reduced rule.
     degree
-        How far it fires; 1 for crisp rules.
+        Its firing degree; 1 for crisp rules.
     from_model
         Whether `proba` is the model's own value, from its own training, and not counted on the rows given to `fit`.
     trees
@@ -39,7 +39,7 @@ class ExplainedRule:
 
     @property
     def evidence(self) -> str:
-        """What the confidence rests on, in words."""
+        """What the confidence is based on, in words."""
         whole = self.support >= 10 or float(self.support).is_integer()  # fuzzy rules count rows in part
         shown = f"{self.support:,.{0 if whole else 1}f}" if self.support else "no"
         rows = f"{shown} row{'s' * (shown not in ('1', 'no'))} given to fit"
@@ -48,7 +48,7 @@ class ExplainedRule:
         return f"the model's own value; {rows} satisf{'y' if self.support > 1 else 'ies'} the rule"
 
     def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
-        """What it says, ready for JSON."""
+        """Its content, ready for JSON."""
         best = int(self.proba.argmax())
         label = classes[best]
         return {
@@ -75,7 +75,7 @@ class FiringRule(ExplainedRule):
 
 @dataclass(frozen=True)
 class PossibleRule(ExplainedRule):
-    """A rule of the model that nothing observed contradicts; `open` are its conditions that are not observed yet."""
+    """A rule that no observed value contradicts; `open` are its conditions that are not observed yet."""
 
     open: tuple[str, ...]
 
@@ -85,7 +85,7 @@ class PossibleRule(ExplainedRule):
 
 @dataclass(frozen=True)
 class Explanation:
-    """The rules behind one prediction, those of most weight first; `n_firing` and `n_possible` count all of them."""
+    """The rules behind one prediction, largest weight first; `n_firing` and `n_possible` count all of them."""
 
     firing: Sequence[FiringRule]
     possible: Sequence[PossibleRule]
@@ -103,7 +103,7 @@ class Explanation:
 
 
 def summary(firing: Sequence[FiringRule], possible: Sequence[PossibleRule], most: int) -> Explanation:
-    """Rules that read alike as one, and the `most` important of both kinds."""
+    """Merge rules with the same text, and keep the `most` important of both kinds."""
     speaking = [_merged_firing(alike) for alike in _alike(firing, lambda rule: rule.conditions)]
     speaking.sort(key=lambda rule: -rule.weight)
     waiting = [_merged_possible(alike) for alike in _alike(possible, lambda rule: (rule.conditions, rule.open))]

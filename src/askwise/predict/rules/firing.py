@@ -1,4 +1,4 @@
-"""Firing degrees: how far the observed conditions of each rule hold for each row."""
+"""Firing degrees: the degree to which the observed conditions of each rule hold for each row."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class CrispFiring:
 
 
 class _Stretches:
-    """One column cut at all bounds of its conditions; between two bounds the same conditions hold.
+    """One column divided at all bounds of its conditions; between two bounds the same conditions hold.
 
-    Stretch 2i lies before the i-th bound, 2i + 1 is the bound itself.
+    Interval 2i lies before the i-th bound, 2i + 1 is the bound itself.
     """
 
     def __init__(self, conditions: Sequence[tuple[np.ndarray, Any]], n_rules: int) -> None:

@@ -21,8 +21,8 @@ def fuzzy_tree_rules(tree: FuzzyTreeClassifier) -> RuleSet:
 def foreign_rules(model: Any, names: Sequence[str], numbered: bool) -> RuleSet | None:
     """The rules of a fuzzy model of ex-fuzzy; None if `model` is not one.
 
-    Once no rule is open, the model itself predicts (`exact` is False), since it combines rules in its own way. `names`
-    are those of its input columns; `numbered` if it was trained on an array and knows columns by position.
+    Once all conditions are observed, the model itself predicts (`exact` is False), since it combines rules in its own
+    way. `names` are those of its input columns; `numbered` means that it was trained on an array.
     """
     if hasattr(model, "node_activation_matrix") and hasattr(model, "fuzzy_partitions_"):
         return RuleSet(list(_node_rules(model, model._root, ())), fuzzy=True, exact=False)

@@ -27,7 +27,7 @@ from askwise.trees.rule_list import RuleListClassifier
 
 
 class RulePredictor(SubsetPredictor):
-    r"""Rules without their conditions on unobserved columns, with confidences estimated again.
+    r"""Rules without their conditions on unobserved columns, with re-estimated confidences.
 
     .. math:: \text{Confidence}(r^S \Rightarrow c) =
         \frac{\sum_i \mu_{r^S}(x^{(i)}_S) \, I(y^{(i)} = c)}{\sum_i \mu_{r^S}(x^{(i)}_S)}
@@ -118,7 +118,7 @@ class RulePredictor(SubsetPredictor):
         return total / len(self._reduced)
 
     def open_columns(self, rows: EncodedRows) -> np.ndarray:
-        """(n, D) columns of rules that are not contradicted yet: no other one can change the prediction."""
+        """(n, D) columns of rules that are not contradicted yet: no other column can change the prediction."""
         wanted = self._open(*self._inputs(rows), self.threshold)
         return self._inputs.columns_behind(wanted) & ~rows.observed
 
@@ -165,7 +165,7 @@ class RulePredictor(SubsetPredictor):
             degrees = reduced.degrees(inputs, seen)[0]
             now, in_full = reduced.reduce(np.vstack([seen, np.ones_like(seen)]))
             alive = np.flatnonzero(degrees > 0)
-            # A reduced rule that no row of `fit` satisfies has no confidence, and so no part in the answer.
+            # A reduced rule that no row of `fit` satisfies has no confidence and does not contribute.
             speaking = alive[(now.kept & (now.counts.sum(axis=1) > 0) | now.whole)[alive]]
             weights = self._weights(reduced, degrees, now, speaking) / len(self._reduced)
             for number, weight in zip(speaking, weights, strict=True):

@@ -1,4 +1,4 @@
-"""Rules under any mask: conditions removed, confidences estimated again and cached (App. C.2 and C.3)."""
+"""Rules under any mask: conditions removed, confidences re-estimated and cached (App. C.2 and C.3)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ReducedRules:
     rules
         The rules, over P columns.
     inputs
-        (N, P) training rows as the rules see them, NaN where a cell is missing.
+        (N, P) training rows as inputs of the rules, NaN where a cell is missing.
     y
         (N,) class positions.
     n_classes
@@ -145,7 +145,7 @@ class ReducedRules:
     def answer(self, inputs: np.ndarray, seen: np.ndarray, combine: Combine, own: np.ndarray | None = None) -> Any:
         """(n, C) for rows (n, P) of which `seen` (n, P) is observed, by `combine`.
 
-        `own` (n,) is the class of training rows that are to be left out of their own predictions.
+        `own` (n,) is the class of training rows to be left out of their own predictions.
         """
         out = np.empty((len(inputs), self.n_classes))
         step = self.rows_at_once
@@ -180,11 +180,11 @@ class ReducedRules:
                 yield combine(degrees, reduced, None)
 
     def precompute(self) -> None:
-        """Count every sub-rule of every rule now; refused where they are too many for the cache."""
+        """Count every sub-rule of every rule now; an error if they are too many for the cache."""
         if self.rules.n_subrules > self.cache.max_entries:
             raise InvalidInput(
                 f"precompute=True would count {self.rules.n_subrules:,} sub-rules and the cache has room for "
-                f"{self.cache.max_entries:,}. Raise cache_bytes, or leave precompute=False to count them when asked."
+                f"{self.cache.max_entries:,}. Raise cache_bytes, or leave precompute=False to count them when needed."
             )
         for number, uses in enumerate(self.uses):
             used = np.flatnonzero(uses)

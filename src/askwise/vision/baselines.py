@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from askwise.vision.two_networks import HIDDEN_LOGIT, PatchRival, TwoNetworks
+from askwise.vision.two_networks import HIDDEN_LOGIT, PatchBaseline, TwoNetworks
 
 SHARPNESS = 5.0
-"""Logits of GDFS are multiplied by this before they are relaxed, as its authors' code has it."""
+"""Logits of GDFS are multiplied by this before they are relaxed, as in its authors' code."""
 COOLEST = 0.1
 
 
-class PatchDIME(PatchRival):
-    r"""DIME (Gadgil et al. 2024) on patches: the value network regresses the loss that a patch saves.
+class PatchDIME(PatchBaseline):
+    r"""DIME (Gadgil et al. 2024) on patches: the value network predicts the reduction of the loss by a patch.
 
     The value of a patch is :math:`H(f(x_S))\, \sigma(g(x_S)_i)`; selector of 512 and 256 units, dropout 0.3; some
     epochs of the predictor under random masks, then both together.
 
     Notes
     -----
-    Deviations from the original, beside those of `PatchRival`:
+    Deviations from the original, in addition to those of `PatchBaseline`:
 
     1. One transition of each episode, at a random step, is learned from; the original learns from all of them.
     2. Exploration falls linearly from `exploration` to 0; the original cuts it by the held-out loss.
@@ -55,7 +55,7 @@ class PatchDIME(PatchRival):
         return losses.mean() + ((value - saved) ** 2).mean()
 
 
-class PatchVIP(PatchRival):
+class PatchVIP(PatchBaseline):
     r"""Variational Information Pursuit (Chattopadhyay et al. 2023) on patches: :math:`\min l(f(x_{S + g(x_S)}), y)`.
 
     A query is one-hot, with the gradient of a softmax whose temperature falls from 1 to 0.2; querier of 1000 and 500
@@ -63,11 +63,11 @@ class PatchVIP(PatchRival):
 
     Notes
     -----
-    Deviations from the original, beside those of `PatchRival`:
+    Deviations from the original, in addition to those of `PatchBaseline`:
 
     1. Histories are random in the first half of the epochs, the querier's own in the second.
-    2. The querier reads what the classifier's last layer sees, without a gradient into it; in the original it is a
-       network of the masked image of its own.
+    2. The inputs of the querier are those of the classifier's last layer, without a gradient into it; in the original
+       it is a separate network of the masked image.
     """
 
     default_hidden = (1000, 500)
@@ -89,7 +89,7 @@ class PatchVIP(PatchRival):
         return cross_entropy(both.predict(rows, mask + query * buyable)[1], both.data.labels[rows])
 
 
-class PatchGDFS(PatchRival):
+class PatchGDFS(PatchBaseline):
     r"""Greedy dynamic feature selection (Covert et al. 2023) on patches, by the Concrete relaxation of a choice.
 
     Selector of 512 and 256 units, dropout 0.3; some epochs of the predictor under random masks, then both together
@@ -97,11 +97,11 @@ class PatchGDFS(PatchRival):
 
     Notes
     -----
-    Deviations from the original, beside those of `PatchRival`:
+    Deviations from the original, in addition to those of `PatchBaseline`:
 
     1. One state of each episode, at a random step, is learned from; the original learns from all of them.
     2. The temperature falls with every batch; the original trains to convergence at five temperatures.
-    3. The selector reads what the predictor's last layer sees, without a gradient into it.
+    3. The inputs of the selector are those of the predictor's last layer, without a gradient into it.
     """
 
     default_hidden = (512, 256)

@@ -16,9 +16,9 @@ from askwise.vision.stages import STAGES  # noqa: E402
 GRID = PatchGrid(2, 2)
 
 
-def test_rivals_learn_to_buy_patches(images, new_images, network):
+def test_baselines_learn_to_buy_patches(images, new_images, network):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    for rival in (PatchDIME, PatchVIP, PatchGDFS):
+    for baseline in (PatchDIME, PatchVIP, PatchGDFS):
         options: dict[str, Any] = {
             "pretrain_epochs": 3,
             "epochs": 12,
@@ -26,20 +26,20 @@ def test_rivals_learn_to_buy_patches(images, new_images, network):
             "policy_learning_rate": 1e-2,
             "batch_size": 16,
         }
-        fitted = rival(network, groups=GRID, random_state=0, **options).fit(*images)
+        fitted = baseline(network, groups=GRID, random_state=0, **options).fit(*images)
         accuracy = fitted.evaluate(new_images[0], new_images[1], budgets=[1, 2, 4])["accuracy"].to_numpy()
-        assert accuracy[1] > 0.85, rival.__name__
+        assert accuracy[1] > 0.85, baseline.__name__
         run = fitted.acquire(new_images[0])
         assert (np.sort(run.order, axis=1) == np.arange(4)).all()
         assert (run.order[:, 0] != 3).all(), "the patch without information is not the first"
         one = fitted.acquire(new_images[0][5:6])
         np.testing.assert_allclose(one.proba[0], run.proba[5], atol=1e-5)
-        again = rival(network, groups=GRID, random_state=0, **options).fit(*images)
+        again = baseline(network, groups=GRID, random_state=0, **options).fit(*images)
         np.testing.assert_allclose(again.predict_proba(new_images[0]), fitted.predict_proba(new_images[0]), atol=1e-5)
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
 
-def test_rivals_refuse_what_they_cannot_use(images, network):
+def test_baselines_refuse_what_they_cannot_use(images, network):
     for wrong, message in (
         (PatchVIP(lambda pixels: pixels, groups=GRID), r"network must be a torch\.nn\.Module"),
         (PatchDIME(network, groups=GRID, hidden=(0,)), "hidden must be"),
