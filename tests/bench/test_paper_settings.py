@@ -66,7 +66,7 @@ def test_a_study_of_the_risk_gap_draws_as_many_subsets_as_the_settings_say(monke
 
 
 def test_all_rows_of_a_large_table_on_request(tmp_path):
-    for step in run(["data"], tmp_path, seeds=1, methods=["static-cmi"], data=["yeast"], all_rows=True):
+    for step in run(["data"], tmp_path, seeds=1, methods=["static-cmi"], data=["breast_cancer"], all_rows=True):
         assert not step.errors
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["limits"] == {"training": None, "testing": None}
@@ -77,7 +77,7 @@ def test_all_rows_of_a_large_table_on_request(tmp_path):
     rows = pd.read_csv(tmp_path / "rows.csv").set_index("metric")["value"]
     assert rows["training_rows"] + rows["test_rows"] == rows["rows"]
     with pytest.raises(InvalidInput, match="holds results made with limits"):
-        run(["data"], tmp_path, seeds=1, methods=["static-cmi"], data=["yeast"])
+        run(["data"], tmp_path, seeds=1, methods=["static-cmi"], data=["breast_cancer"])
 
 
 def test_methods_of_the_paper_are_what_their_names_say():
