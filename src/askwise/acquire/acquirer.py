@@ -271,20 +271,21 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
-        if self.prices_.uniform and not chosen.reads_budget:
-            shares, n_jobs = [np.array(budgets, dtype=float)], 1
-        else:
-            n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
-            shares = np.array_split(np.array(budgets, dtype=float), n_jobs)
+        one_run = self.prices_.uniform and not chosen.reads_budget
+        ends_of = ends_of_one_run if one_run else ends_of_each_budget
+        n_jobs = 1 if one_run else max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
+        shares = np.array_split(np.array(budgets, dtype=float), n_jobs)
         show = self.progress if n_jobs == 1 else False
-        jobs = (delayed(self._ends)(truth, share, chosen, show) for share in shares)
+        jobs = (delayed(self._ends)(ends_of, truth, share, chosen, show) for share in shares)
         return [end for ends in Parallel(n_jobs=n_jobs)(jobs) for end in ends]
 
-    def _ends(self, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str) -> list[FinalState]:
-        one_run = self.prices_.uniform and not policy.reads_budget
+    def _ends(
+        self, ends_of: Any, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str
+    ) -> list[FinalState]:
+        """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            (ends_of_one_run if one_run else ends_of_each_budget)(state, truth.values[state.ids], policy, budgets)
+            ends_of(state, truth.values[state.ids], policy, budgets)
             for state in track(blocks, "acquiring", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
