@@ -24,19 +24,26 @@ from askwise.errors import AskwiseError, InvalidInput
 class Profile:
     """How much is run: `quick` saves on data and seeds, never on training.
 
-    `own_tables` is how many of a suite's own tables are used, in their order; `settings` are ours or the paper's.
+    `limits` are those of tables, `image_limits` those of images by data set; `own_tables` is how many of a suite's own
+    tables are used, in their order; `settings` are ours or the paper's.
     """
 
     data: tuple[str, ...]
     n_seeds: int
     limits: Limits
+    image_limits: Mapping[str, Limits]
     own_tables: int
     settings: Settings = OURS
 
+    def limits_of(self, data: str) -> Limits:
+        return self.image_limits.get(data, self.limits)
 
+
+PAPERS_TABLES = ("wine", "heart", "cirrhosis", "yeast", "diabetes130")
+MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(1000, 300)}
 PROFILES = {
-    "quick": Profile(("wine",), 1, Limits(2000, 500), own_tables=1),
-    "paper": Profile(("wine", "heart", "cirrhosis", "yeast", "diabetes130"), 5, Limits(10_000, 2_000), 9, PAPERS),
+    "quick": Profile(("wine",), 1, Limits(2000, 500), MOST_IMAGES, own_tables=1),
+    "paper": Profile(PAPERS_TABLES, 5, Limits(10_000, 2000), {}, own_tables=9, settings=PAPERS),
 }
 
 
@@ -145,7 +152,7 @@ def run(
         if number is not None and (not isinstance(number, int) or number < 1):
             raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
     if all_rows:
-        chosen = replace(chosen, limits=Limits(None, None))
+        chosen = replace(chosen, limits=Limits(None, None), image_limits={})
     trials = plan(check_suites(suites), chosen, seeds, methods, data)
     if not trials:
         reasons = [*not_installed(check_suites(suites), methods), *left_out(check_suites(suites), methods, data)]
@@ -187,7 +194,7 @@ def _work(trial: Trial, suites: Sequence[str], out: Path, profile: Profile) -> t
         return trial, {}
 
     def fit(trial: Trial) -> tuple[Any, Any]:
-        task = make_task(trial.data, trial.prices, trial.seed, profile.limits, profile.settings)
+        task = make_task(trial.data, trial.prices, trial.seed, profile.limits_of(trial.data), profile.settings)
         return task, fit_method(trial.method, task)
 
     # Trials run in parallel, so each uses one core only; the numbers do not depend on how many there are.
