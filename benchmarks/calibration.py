@@ -2,8 +2,8 @@
 
 Frozen MLP and forest on five tables, 1 to 10 features, five splits; the test rows of all budgets and splits are put
 together before they are binned. On few rows even a calibrated model shows an error: the bound is the 90 % quantile of
-the ECE of labels drawn from the calibrated probabilities themselves, one label per test row and split, as the states
-of a row share theirs. No choice is made on test rows.
+the ECE of labels drawn from the calibrated probabilities themselves. One uniform number per row of the table decides
+its label in all states and splits, which share a label in truth as well. No choice is made on test rows.
 
     python benchmarks/calibration.py --splits 5
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,17 @@ def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return data.X, np.asarray(data.y)
 
 
-def predictions(name: str, model: str, seed: int, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(B, n, C) predictions before and after calibration by number of features 1..B, and the labels (n,)."""
+class Run(NamedTuple):
+    """Predictions (B, n, C) before and after calibration by number of features 1..B; labels and rows (n,)."""
+
+    before: np.ndarray
+    after: np.ndarray
+    labels: np.ndarray
+    rows: np.ndarray
+
+
+def run(name: str, model: str, seed: int, most: int) -> Run:
+    """One split: train the model, wrap it, and predict the test rows under every budget."""
     X, y = table(name)
     train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=seed)
     test = test[:most]
@@ -55,21 +64,17 @@ def predictions(name: str, model: str, seed: int, most: int) -> tuple[np.ndarray
     known = [rows.masked(selector.schema_.expand(end.mask)) for end in ends]
     # The policy reads completions, which are not calibrated: without calibration it visits the same states.
     before = np.stack([selector.predictor_.proba(part) for part in known])
-    return before, np.stack([end.proba for end in ends]), class_positions(selector.classes_, y[test])
+    return Run(before, np.stack([end.proba for end in ends]), class_positions(selector.classes_, y[test]), test)
 
 
-def ece_of_its_own_labels(parts: list[np.ndarray], rng: np.random.Generator) -> float:
-    """The 90 % quantile of the ECE where the labels are drawn from the probabilities (B, n, C) of each split.
-
-    One uniform number per row decides its label under every budget.
-    """
-    found = []
+def ece_of_its_own_labels(runs: list[Run], rng: np.random.Generator) -> float:
+    """The 90 % quantile of the ECE where the labels are drawn from the calibrated probabilities."""
+    proba, found = pooled([part.after for part in runs]), []
+    rows = np.concatenate([np.tile(part.rows, len(part.after)) for part in runs])
     for _ in range(N_DRAWS):
-        drawn = []
-        for proba in parts:
-            level = rng.random((1, proba.shape[1], 1))
-            drawn.append((proba.cumsum(axis=2) < level).sum(axis=2).clip(max=proba.shape[2] - 1).ravel())
-        found.append(expected_calibration_error(np.concatenate(drawn), pooled(parts)))
+        level = rng.random(rows.max() + 1)[rows]
+        labels = (proba.cumsum(axis=1) < level[:, None]).sum(axis=1).clip(max=proba.shape[1] - 1)
+        found.append(expected_calibration_error(labels, proba))
     return float(np.quantile(found, 0.9))
 
 
@@ -81,15 +86,15 @@ def pooled(parts: list[np.ndarray]) -> np.ndarray:
 
 def measured(name: str, model: str, splits: int, most: int) -> dict[str, Any]:
     """The measures of one table and model, all budgets and splits together."""
-    runs = [predictions(name, model, seed, most) for seed in range(splits)]
-    labels = np.concatenate([np.tile(y, len(before)) for before, _, y in runs])
+    runs = [run(name, model, seed, most) for seed in range(splits)]
+    labels = np.concatenate([np.tile(part.labels, len(part.after)) for part in runs])
     row: dict[str, Any] = {"table": name, "model": model}
-    for stage, parts in (("before", [run[0] for run in runs]), ("after", [run[1] for run in runs])):
+    for stage, parts in (("before", [part.before for part in runs]), ("after", [part.after for part in runs])):
         proba = pooled(parts)
         row[f"ece {stage}"] = float(expected_calibration_error(labels, proba))
         row[f"log loss {stage}"] = float(log_loss(labels, proba, labels=np.arange(proba.shape[1])))
         row[f"accuracy {stage}"] = float((proba.argmax(axis=1) == labels).mean())
-    bound = ece_of_its_own_labels([run[1] for run in runs], np.random.default_rng(0))
+    bound = ece_of_its_own_labels(runs, np.random.default_rng(0))
     calibrated = row["ece after"] <= max(ALLOWED_ECE, bound)
     return {**row, "by chance": bound, "holds": calibrated and row["log loss after"] < row["log loss before"]}
 

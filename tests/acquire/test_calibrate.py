@@ -1,5 +1,7 @@
 """What calibration does to a selector, on which rows, and where it is off."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,9 +151,11 @@ def test_rows_that_are_given_are_used_in_place_of_folds(monkeypatch):
 
 
 def test_predictors_without_completions_are_calibrated_too():
+    few = X.iloc[TRAIN, :3]
     for adaptation in (LocalPredictor(None), "mean"):
-        owner = fitted(GaussianNB(), adaptation=adaptation, policy="static")
-        run = owner.acquire(X.iloc[TEST[:8]], budget=3)
+        options: dict[str, Any] = {"adaptation": adaptation, "policy": "random", "epistemic": None, "random_state": 0}
+        owner = DynamicFeatureSelector(GaussianNB(), progress=False, **options).fit(few, Y[TRAIN])
+        run = owner.acquire(few[:8], budget=2)
         assert owner.calibration_ is not None
         assert_allclose(run.agreement, run.proba.max(axis=2))
         assert_allclose(run.decision_is_final, owner.calibration_.final(run.agreement))
