@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Pool rows (n,) and subsets of the features (R, M) -> loss of each row on each subset, (n, R)."""
 
 
+@dataclass(eq=False, repr=False)
 class AACO(Baseline):
     r"""The approximate acquisition-conditioned oracle: no policy is trained, similar training rows are looked up.
 
@@ -84,37 +85,18 @@ class AACO(Baseline):
         "weight_decay": Number(0),
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        adaptation: str = "conditional",
-        n_neighbors: int = 20,
-        n_subsets: int = 100,
-        acquisition_cost: float = 0.05,
-        max_rows: int = 5000,
-        width: int = 100,
-        epochs: int = 200,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-4,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.estimator = estimator
-        self.adaptation = adaptation
-        self.n_neighbors = n_neighbors
-        self.n_subsets = n_subsets
-        self.acquisition_cost = acquisition_cost
-        self.max_rows = max_rows
-        self.width = width
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
+    estimator: Any = None
+    _: KW_ONLY
+    adaptation: str = "conditional"
+    n_neighbors: int = 20
+    n_subsets: int = 100
+    acquisition_cost: float = 0.05
+    max_rows: int = 5000
+    width: int = 100
+    epochs: int = 200
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-4
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.adaptation not in ADAPTATIONS:

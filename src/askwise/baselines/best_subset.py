@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ LEVELS = np.arange(0.05, 0.55, 0.05)
 RANKING_BINS = 3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StaticBest(Baseline):
     r"""The best fixed subset that the budget buys, chosen by held-out loss, with a strong classifier trained on it.
 
@@ -64,27 +65,12 @@ class StaticBest(Baseline):
         "max_models": Whole(1),
     }
 
-    def __init__(
-        self,
-        *,
-        classifier: Any = None,
-        n_folds: int = 5,
-        n_candidates: int = 8,
-        max_features: int = 20,
-        max_rows: int = 2000,
-        max_models: int = 256,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.classifier = classifier
-        self.n_folds = n_folds
-        self.n_candidates = n_candidates
-        self.max_features = max_features
-        self.max_rows = max_rows
-        self.max_models = max_models
+    classifier: Any = None
+    n_folds: int = 5
+    n_candidates: int = 8
+    max_features: int = 20
+    max_rows: int = 2000
+    max_models: int = 256
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         cells = DesignMatrix(rows, self.schema_)

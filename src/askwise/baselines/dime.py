@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ EXPLORATION_ROUNDS = 10
 """How many times the held-out loss may stop falling, with less exploration each time, before training ends."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DIME(TwoNetworkBaseline):
     r"""Discriminative mutual information estimation: a value network that regresses the loss saved by a feature.
 
@@ -62,37 +64,17 @@ class DIME(TwoNetworkBaseline):
 
     limits: ClassVar[Limits] = {**TwoNetworkBaseline.limits, "exploration": SHARE, "exploration_decay": SHARE}
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (128, 128),
-        dropout: float = 0.3,
-        max_features: int | None = None,
-        exploration: float = 0.5,
-        exploration_decay: float = 0.2,
-        pretrain_epochs: int = 200,
-        epochs: int = 250,
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        patience: int = 5,
-        holdout: float = 0.2,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.max_features = max_features
-        self.exploration = exploration
-        self.exploration_decay = exploration_decay
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.patience = patience
-        self.holdout = holdout
+    hidden: Sequence[int] = (128, 128)
+    dropout: float = 0.3
+    max_features: int | None = None
+    exploration: float = 0.5
+    exploration_decay: float = 0.2
+    pretrain_epochs: int = 200
+    epochs: int = 250
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    patience: int = 5
+    holdout: float = 0.2
 
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
         episodes = _Episodes(self, predictor, chooser, data)

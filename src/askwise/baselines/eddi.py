@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ CODES_AT_ONCE = 20_000
 RECONSTRUCTED = ("all", "observed")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EDDI(Baseline):
     r"""Efficient dynamic discovery of high-value information (Ma et al., ICML 2019), their PNP variant.
 
@@ -72,37 +74,17 @@ class EDDI(Baseline):
         "steps": Whole(0),
     }
 
-    def __init__(
-        self,
-        *,
-        latent: int = 10,
-        code: int = 20,
-        encoder: Sequence[int] = (200, 100),
-        decoder: Sequence[int] = (50, 100),
-        noise: float = 0.5,
-        label_weight: float = 10.0,
-        reconstruct: str = "all",
-        samples: int = 50,
-        steps: int = 2000,
-        batch_size: int = 100,
-        learning_rate: float = 1e-3,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.latent = latent
-        self.code = code
-        self.encoder = encoder
-        self.decoder = decoder
-        self.noise = noise
-        self.label_weight = label_weight
-        self.reconstruct = reconstruct
-        self.samples = samples
-        self.steps = steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
+    latent: int = 10
+    code: int = 20
+    encoder: Sequence[int] = (200, 100)
+    decoder: Sequence[int] = (50, 100)
+    noise: float = 0.5
+    label_weight: float = 10.0
+    reconstruct: str = "all"
+    samples: int = 50
+    steps: int = 2000
+    batch_size: int = 100
+    learning_rate: float = 1e-3
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("EDDI", "DynamicFeatureSelector")

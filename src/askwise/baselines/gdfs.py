@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ TEMPERATURES = tuple(np.geomspace(1.0, 0.1, 5).tolist())
 """One round of training at each, from soft to nearly hard choices."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GDFS(TwoNetworkBaseline):
     r"""Greedy dynamic feature selection: a policy trained to lower the loss of a predictor by its next choice.
 
@@ -60,33 +62,15 @@ class GDFS(TwoNetworkBaseline):
     6. Dropout is sliced from precomputed draws, and Adam's smallest rate in pretraining is 1e-5 (the original: 1e-6).
     """
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (128, 128),
-        dropout: float = 0.3,
-        max_features: int | None = None,
-        pretrain_epochs: int = 100,
-        epochs: int = 250,
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        patience: int = 5,
-        holdout: float = 0.2,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.max_features = max_features
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.patience = patience
-        self.holdout = holdout
+    hidden: Sequence[int] = (128, 128)
+    dropout: float = 0.3
+    max_features: int | None = None
+    pretrain_epochs: int = 100
+    epochs: int = 250
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    patience: int = 5
+    holdout: float = 0.2
 
     def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
         import torch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class INVASE(FullRowBaseline):
     r"""Instance-wise variable selection (Yoon, Jordon, van der Schaar, ICLR 2019), bought under a budget.
 
@@ -60,31 +62,14 @@ class INVASE(FullRowBaseline):
         "random_masks": Flag(),
     }
 
-    def __init__(
-        self,
-        *,
-        sparsity: float = 0.1,
-        selector: Sequence[int] = (100, 100),
-        predictor: Sequence[int] = (200, 200),
-        random_masks: bool = True,
-        steps: int = 2000,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 2e-3,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.sparsity = sparsity
-        self.selector = selector
-        self.predictor = predictor
-        self.random_masks = random_masks
-        self.steps = steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
+    sparsity: float = 0.1
+    selector: Sequence[int] = (100, 100)
+    predictor: Sequence[int] = (200, 200)
+    random_masks: bool = True
+    steps: int = 2000
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 2e-3
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")

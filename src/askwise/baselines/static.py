@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ from askwise.schema import Schema
 CRITERIA = ("mi", "cmim", "jmi")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StaticCMI(Baseline):
     r"""Features ranked once by conditional mutual information with the label; a decision tree per subset.
 
@@ -72,23 +74,10 @@ class StaticCMI(Baseline):
 
     limits: ClassVar[Limits] = {"n_bins": Whole(2), "max_models": Whole(1)}
 
-    def __init__(
-        self,
-        *,
-        criterion: str = "cmim",
-        n_bins: int = 3,
-        classifier: Any = None,
-        max_models: int = 1024,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.criterion = criterion
-        self.n_bins = n_bins
-        self.classifier = classifier
-        self.max_models = max_models
+    criterion: str = "cmim"
+    n_bins: int = 3
+    classifier: Any = None
+    max_models: int = 1024
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if self.criterion not in CRITERIA:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ FEWEST_HISTORIES = 1024
 HIDDEN = -1e9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VIP(Baseline):
     r"""Variational Information Pursuit (Chattopadhyay et al., ICLR 2023).
 
@@ -68,31 +69,14 @@ class VIP(Baseline):
         "weight_decay": Number(0),
     }
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 64,
-        dropout: float = 0.5,
-        random_epochs: int = 60,
-        biased_epochs: int = 40,
-        temperature: tuple[float, float] = (1.0, 0.2),
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int = 128,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.random_epochs = random_epochs
-        self.biased_epochs = biased_epochs
-        self.temperature = temperature
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
+    hidden: int = 64
+    dropout: float = 0.5
+    random_epochs: int = 60
+    biased_epochs: int = 40
+    temperature: tuple[float, float] = (1.0, 0.2)
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    batch_size: int = 128
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")

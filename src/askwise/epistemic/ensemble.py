@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
 
 
+@dataclass(eq=False, repr=False)
 class AuxiliaryEnsemble(EpistemicEstimator):
     r"""Auxiliary models trained like the wrapped one, used for uncertainty only.
 
@@ -46,24 +48,14 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         Seed; parallel fits; whether to show a progress bar.
     """
 
-    def __init__(
-        self,
-        n_members: int = 5,
-        *,
-        resample: str = "bootstrap",
-        center: str = "primary",
-        estimators: Sequence[Any] | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | str = False,
-    ) -> None:
-        self.n_members = n_members
-        self.resample = resample
-        self.center = center
-        self.estimators = estimators
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_members: int = 5
+    _: KW_ONLY
+    resample: str = "bootstrap"
+    center: str = "primary"
+    estimators: Sequence[Any] | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | str = False
 
     @property
     def around_the_mean(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ MakeNetwork = Callable[[int, int], Any]
 REFERENCES = ("wrapped", "own")
 
 
+@dataclass(eq=False, repr=False)
 class MaskTrainedPredictor(SubsetPredictor):
     r"""A fresh classifier trained under masks, as most baselines are: the paper's AdMLP, and AdReMLP.
 
@@ -58,40 +60,22 @@ class MaskTrainedPredictor(SubsetPredictor):
         Seed, and whether to show a progress bar.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        masks: str | DrawMasks = "random",
-        reparametrized: bool = False,
-        network: MakeNetwork | None = None,
-        width: int = 100,
-        epochs: int = 100,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-4,
-        hidden: int = 64,
-        gate: bool = True,
-        holdout: float = 0.25,
-        reference: str = "wrapped",
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.masks = masks
-        self.reparametrized = reparametrized
-        self.network = network
-        self.width = width
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.hidden = hidden
-        self.gate = gate
-        self.holdout = holdout
-        self.reference = reference
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any
+    _: KW_ONLY
+    masks: str | DrawMasks = "random"
+    reparametrized: bool = False
+    network: MakeNetwork | None = None
+    width: int = 100
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-4
+    hidden: int = 64
+    gate: bool = True
+    holdout: float = 0.25
+    reference: str = "wrapped"
+    random_state: Any = None
+    progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ ADAPTER_LIMITS: Limits = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ReparametrizedPredictor(SubsetPredictor):
     r"""The wrapped model on mean-imputed rows, reparametrized by the mask.
 
@@ -65,34 +67,19 @@ class ReparametrizedPredictor(SubsetPredictor):
         without the gate the loss is that of the training rows
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        kind: str = "output",
-        *,
-        epochs: int = 100,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-3,
-        hidden: int = 64,
-        rank: int = 4,
-        gate: bool = True,
-        holdout: float = 0.25,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.kind = kind
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.hidden = hidden
-        self.rank = rank
-        self.gate = gate
-        self.holdout = holdout
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any
+    kind: str = "output"
+    _: KW_ONLY
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-3
+    hidden: int = 64
+    rank: int = 4
+    gate: bool = True
+    holdout: float = 0.25
+    random_state: Any = None
+    progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         if self.kind not in KINDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from askwise.trees.growth import check_amount, check_count, training_arrays
 from askwise.trees.partitions import quantile_partition, trapezium_membership
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
     r"""A decision tree over overlapping terms such as "low" and "high".
 
@@ -64,24 +66,13 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
     if petal length (cm) is not low and petal width (cm) is high: 2 (0.96, weight 45.0)
     """
 
-    def __init__(
-        self,
-        *,
-        n_terms: int = 3,
-        max_depth: int | None = 8,
-        min_weight_leaf: float = 10.0,
-        min_impurity_decrease: float = 0.001,
-        t_norm: str = "product",
-        n_subsets: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_terms = n_terms
-        self.max_depth = max_depth
-        self.min_weight_leaf = min_weight_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.t_norm = t_norm
-        self.n_subsets = n_subsets
-        self.random_state = random_state
+    n_terms: int = 3
+    max_depth: int | None = 8
+    min_weight_leaf: float = 10.0
+    min_impurity_decrease: float = 0.001
+    t_norm: str = "product"
+    n_subsets: int = 0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FuzzyTreeClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""

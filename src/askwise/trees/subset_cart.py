@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from askwise.trees.cart_growth import CartGrowth, TrainingTable
 from askwise.trees.growth import check_amount, check_count, training_arrays
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
     r"""A crisp decision tree whose splits stay good when other features are unknown.
 
@@ -51,22 +53,12 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
     (0.96, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        n_subsets: int = 10,
-        min_samples_split: int = 5,
-        min_samples_leaf: int = 2,
-        max_depth: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_subsets = n_subsets
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_depth = max_depth
-        self.min_impurity_decrease = min_impurity_decrease
-        self.random_state = random_state
+    n_subsets: int = 10
+    min_samples_split: int = 5
+    min_samples_leaf: int = 2
+    max_depth: int | None = None
+    min_impurity_decrease: float = 0.0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubsetCartClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""

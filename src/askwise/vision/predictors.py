@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ FILLS = ("mean", "gray")
 FEATURES_KEPT = 16_000_000
 
 
+@dataclass(eq=False, repr=False)
 class PatchNetwork(SubsetPredictor):
     r"""p(y | known patches) by one network whose hidden patches are filled in.
 
@@ -65,34 +67,19 @@ class PatchNetwork(SubsetPredictor):
 
     schema_: Any
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        fill: str = "mean",
-        pretrain_epochs: int = 0,
-        adapter_epochs: int = 0,
-        visible: Sequence[float] = (0.2, 1.0),
-        refresh: int = 1,
-        hidden: int = 64,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        cosine: bool = True,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.fill = fill
-        self.pretrain_epochs = pretrain_epochs
-        self.adapter_epochs = adapter_epochs
-        self.visible = visible
-        self.refresh = refresh
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.cosine = cosine
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any = None
+    _: KW_ONLY
+    fill: str = "mean"
+    pretrain_epochs: int = 0
+    adapter_epochs: int = 0
+    visible: Sequence[float] = (0.2, 1.0)
+    refresh: int = 1
+    hidden: int = 64
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    cosine: bool = True
+    random_state: Any = None
+    progress: bool | str = False
 
     @property
     def rows_at_once(self) -> int:

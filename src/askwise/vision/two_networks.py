@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -37,6 +38,7 @@ MOST_STEPS = 10
 """Purchases in a training episode, which is the largest budget of the paper."""
 
 
+@dataclass(eq=False, repr=False)
 class PatchBaseline(FeatureAcquirer):
     """A baseline on patches; subclasses implement `_loss`.
 
@@ -73,34 +75,19 @@ class PatchBaseline(FeatureAcquirer):
         "policy_learning_rate": POSITIVE,
     }
 
-    def __init__(
-        self,
-        network: Any,
-        *,
-        groups: Groups = None,
-        hidden: Sequence[int] | None = None,
-        dropout: float = 0.3,
-        pretrain_epochs: int | None = None,
-        epochs: int | None = None,
-        learning_rate: float = 1e-3,
-        policy_learning_rate: float = 1e-4,
-        batch_size: int = 64,
-        costs: Any = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        self.network = network
-        self.groups = groups
-        self.hidden = hidden
-        self.dropout = dropout
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.policy_learning_rate = policy_learning_rate
-        self.batch_size = batch_size
-        self.costs = costs
-        self.random_state = random_state
-        self.progress = progress
+    network: Any
+    _: KW_ONLY
+    groups: Groups = None
+    hidden: Sequence[int] | None = None
+    dropout: float = 0.3
+    pretrain_epochs: int | None = None
+    epochs: int | None = None
+    learning_rate: float = 1e-3
+    policy_learning_rate: float = 1e-4
+    batch_size: int = 64
+    costs: Any = None
+    random_state: Any = None
+    progress: bool | str = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on images (N, C, H, W) and their labels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ MOST_STATES = 200_000
 """Maximum number of states kept for further training: 400 MB with 512 features."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PatchValueNetwork(ValueEstimator):
     r"""Predicts what each patch will reduce u and e by, from the inputs of the last layer, the mask and the prediction.
 
@@ -59,38 +61,19 @@ class PatchValueNetwork(ValueEstimator):
         "on_policy": Number(0, 1),
     }
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 256,
-        dropout: float = 0.3,
-        l1: float = 0.0,
-        rounds: int = 4,
-        on_policy: float = 0.5,
-        n_states: int | None = None,
-        n_candidates: int | None = 4,
-        epochs: int = 10,
-        keep: bool = True,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        random_state: int = 0,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            dropout=dropout,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            l1=l1,
-            n_candidates=n_candidates,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.n_states = n_states  # type: ignore[assignment]
-        self.rounds = rounds
-        self.on_policy = on_policy
-        self.keep = keep
+    hidden: int = 256
+    dropout: float = 0.3
+    l1: float = 0.0
+    rounds: int = 4
+    on_policy: float = 0.5
+    n_states: int | None = None  # type: ignore[assignment]
+    n_candidates: int | None = 4
+    epochs: int = 10
+    keep: bool = True
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    random_state: int = 0
+    progress: bool | str = False
 
     def fit(self, held_out: HeldOutStates) -> Self:
         """Draw states, compute their targets and train both heads on them, round by round."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -26,6 +27,7 @@ from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
 
+@dataclass(eq=False, repr=False)
 class RulePredictor(SubsetPredictor):
     r"""Rules without their conditions on unobserved columns, with re-estimated confidences.
 
@@ -56,20 +58,12 @@ class RulePredictor(SubsetPredictor):
     cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        aggregation: str = "support",
-        threshold: float = 0.0,
-        precompute: bool = False,
-        cache_bytes: int = 64_000_000,
-    ) -> None:
-        super().__init__(estimator)
-        self.aggregation = aggregation
-        self.threshold = threshold
-        self.precompute = precompute
-        self.cache_bytes = cache_bytes
+    estimator: Any
+    _: KW_ONLY
+    aggregation: str = "support"
+    threshold: float = 0.0
+    precompute: bool = False
+    cache_bytes: int = 64_000_000
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         self._check_options()
