@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
-from askwise.networks import CellCoder, Layers, import_torch, seeded, train
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -110,7 +109,7 @@ class INVASE(FullRowBaseline):
             description="training selector and predictor",
             progress=self.progress,
         )
-        return Layers.from_torch(game.selector[::2], "relu"), Layers.from_torch(game.predictor[::2], "relu")
+        return Layers.from_torch(game.selector, "relu"), Layers.from_torch(game.predictor, "relu")
 
 
 class _Game:
@@ -131,9 +130,9 @@ class _Game:
 
         self.owner = torch.as_tensor(owner)
         self.options = options
-        self.selector = _network([n_inputs, *options.selector, n_features])
-        self.predictor = _network([n_inputs, *options.predictor, n_classes])
-        self.baseline = _network([n_inputs, *options.predictor, n_classes])
+        self.selector = relu_network([n_inputs, *options.selector, n_features])
+        self.predictor = relu_network([n_inputs, *options.predictor, n_classes])
+        self.baseline = relu_network([n_inputs, *options.predictor, n_classes])
 
     def parameters(self) -> list[Any]:
         return [*self.selector.parameters(), *self.predictor.parameters(), *self.baseline.parameters()]
@@ -164,11 +163,3 @@ class _Game:
 
         log_policy = -(binary_cross_entropy_with_logits(logits, chosen, reduction="none") * had).sum(dim=1)
         return excess * log_policy + self.options.sparsity * (torch.sigmoid(logits) * had).mean(dim=1)
-
-
-def _network(widths: Sequence[int]) -> Any:
-    """Linear layers with ReLU between them."""
-    from torch import nn
-
-    layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
-    return nn.Sequential(*layers[:-1])

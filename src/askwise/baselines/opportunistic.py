@@ -13,7 +13,7 @@ from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, ReplayBuffer, import_torch, seeded
+from askwise.networks import CellCoder, Layers, ReplayBuffer, follow, import_torch, seeded
 from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
@@ -228,9 +228,7 @@ class _Stream:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        with torch.no_grad():
-            for slow, fast in zip(self.target.parameters(), self.network.parameters(), strict=True):
-                slow.lerp_(fast, self.options.target_rate)
+        follow(self.target, self.network, self.options.target_rate)
 
 
 def _network(width: int, hidden: Sequence[int], n_classes: int, n_features: int, dropout: float) -> Any:

@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
-from askwise.baselines.masked_network import MaskedRows, feed_forward, served
-from askwise.networks import CellCoder, import_torch, seeded, train
+from askwise.baselines.masked_network import MaskedRows, sliced_dropout
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -85,7 +85,8 @@ class VIP(Baseline):
         with seeded(seed_from(rng)):
             pursuit = _Pursuit(MaskedRows(rows, y, self.schema_, self.coder_), len(self.classes_), self)
             pursuit.train(rng)
-        self.querier_, self.classifier_ = served(pursuit.querier), served(pursuit.classifier)
+        self.querier_ = Layers.from_torch(pursuit.querier, "relu")
+        self.classifier_ = Layers.from_torch(pursuit.classifier, "relu")
         return self._predictor(self._answer), ScoredPolicy(self._worth)
 
     def _answer(self, rows: EncodedRows) -> np.ndarray:
@@ -105,9 +106,9 @@ class _Pursuit:
 
         self.data, self.options = data, options
         self.free = data.available & torch.as_tensor(options.costs_ == 0)  # (N, M): known from the start
-        hidden = (options.hidden, options.hidden)
-        self.querier = feed_forward(data.width, hidden, data.n_features, options.dropout)
-        self.classifier = feed_forward(data.width, hidden, n_classes, options.dropout)
+        widths = [data.width, options.hidden, options.hidden]
+        self.querier = relu_network([*widths, data.n_features], sliced_dropout(options.dropout))
+        self.classifier = relu_network([*widths, n_classes], sliced_dropout(options.dropout))
         self.tau = options.temperature[0]
 
     def train(self, rng: np.random.Generator) -> None:

@@ -84,7 +84,7 @@ class ScaleAndShift(Adapter):
         return (inputs * (1 + change[:, :width])) @ self._weight + self._bias + change[:, width:]
 
     def freeze(self) -> None:
-        self.psi = Layers.from_torch([self.network[0], self.network[2]], "relu")
+        self.psi = Layers.from_torch(self.network, "relu")
         del self.network, self._weight, self._bias
 
     def around(self, model: FrozenModel) -> Self:

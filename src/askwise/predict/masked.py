@@ -158,7 +158,7 @@ def train_under_masks(
     """
     network = relu_network([coder.column.size, options.width, n_classes])
     _train_network(network, coder, rows, y, draw_masks, options)
-    return Layers.from_torch([network[0], network[2]], "relu")
+    return Layers.from_torch(network, "relu")
 
 
 def _train_network(
