@@ -24,7 +24,6 @@ from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.prices import Prices
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
-from askwise.schema import Schema
 from askwise.subsets import sample, unique_masks
 
 ADAPTATIONS = ("conditional", "mean")
@@ -107,14 +106,30 @@ class AACO(Baseline):
         predictor, losses = prepare(rows, y, pooled, rng)
         neighbors = Neighbors(pool, self.schema_.is_category, self.n_neighbors, bandwidth=1.0)
         sets = sample(self.n_subsets, len(self.features_), rng)
-        return predictor, Oracle(self.schema_, self.prices_, neighbors, losses, sets, self.acquisition_cost)
+        weight = self.acquisition_cost / max(float(np.mean(self.costs_)), np.finfo(float).tiny)
+        return predictor, Oracle(self.prices_, neighbors, losses, sets, weight)
 
     def _network(
         self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
     ) -> tuple[SubsetPredictor, Losses]:
         import_torch("AACO(estimator=None)", "AACO(estimator=your classifier)")
-        network = MaskedNetwork(rows, y, self.schema_, self, rng)
-        return self._predictor(network.proba), network.losses(rows.take(pooled), y[pooled])
+        self.coder_ = CellCoder(rows, self.schema_)
+
+        def draw_masks() -> np.ndarray:
+            return self.schema_.expand(sample(len(rows), len(self.features_) + 1, rng)[:, :-1])
+
+        with seeded(seed_from(rng)):
+            self.layers_ = train_under_masks(self.coder_, rows, y, len(self.classes_), draw_masks, self)
+        weights, biases = (
+            [part.astype(np.float32) for part in parts] for parts in (self.layers_.weights, self.layers_.biases)
+        )
+        cells = self.coder_(rows.take(pooled)).astype(np.float32)
+        owner = self.schema_.owner[self.coder_.column]  # (P,) feature of an input
+        losses = _NetworkLosses(Layers(weights, biases, "relu"), cells, owner, y[pooled])
+        return self._predictor(self._answer), losses
+
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(softmax(self.layers_(self.coder_(rows)), axis=1))
 
     def _frozen(
         self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
@@ -127,27 +142,18 @@ class AACO(Baseline):
         if self.adaptation == "conditional":
             predictor = ConditionalPredictor(imputed.estimator_, random_state=seed_from(rng))
             predictor.fit_encoded(model, rows, y)
-        return predictor, frozen_losses(imputed, pooled)
+        return predictor, partial(_frozen_losses, imputed, pooled)
 
 
+@dataclass(eq=False, repr=False)
 class Oracle(Policy):
     """Features of the best set first (scores above 1), ordered by their own mean loss; then those of the next best."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        prices: Prices,
-        neighbors: Neighbors,
-        losses: Losses,
-        sets: np.ndarray,
-        acquisition_cost: float,
-    ) -> None:
-        self.schema = schema
-        self.prices = prices
-        self.neighbors = neighbors
-        self.losses = losses
-        self.sets = sets  # (R, M)
-        self.weight = acquisition_cost / max(float(np.mean(prices.costs)), np.finfo(float).tiny)
+    prices: Prices
+    neighbors: Neighbors
+    losses: Losses
+    sets: np.ndarray  # (R, M)
+    weight: float  # loss per unit of price
 
     def scores(self, state: Acquisition) -> np.ndarray:
         scores = np.full(state.mask.shape, -np.inf)
@@ -189,44 +195,12 @@ class Oracle(Policy):
         return self.losses(used, tried)[place.reshape(index.shape)].mean(axis=1)
 
 
-class MaskedNetwork:
-    """A network trained under random masks, served from arrays; its parameters are those of `AACO`."""
-
-    def __init__(
-        self, rows: EncodedRows, y: np.ndarray, schema: Schema, parameters: AACO, rng: np.random.Generator
-    ) -> None:
-        self.schema = schema
-        self.coder = CellCoder(rows, schema)
-        n_features = len(schema.features)
-        with seeded(seed_from(rng)):
-            self.layers = train_under_masks(
-                self.coder,
-                rows,
-                y,
-                len(parameters.classes_),
-                lambda: schema.expand(sample(len(rows), n_features + 1, rng)[:, :-1]),
-                parameters,
-            )
-
-    def proba(self, rows: EncodedRows) -> np.ndarray:
-        """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.layers(self.coder(rows)), axis=1))
-
-    def losses(self, pool: EncodedRows, y: np.ndarray) -> Losses:
-        """The loss of `pool` rows on subsets: what the network sees is their coded cells times the subset."""
-        owner = self.schema.owner[self.coder.column]  # (P,) feature of an input
-        cells = self.coder(pool).astype(np.float32)
-        layers = Layers(
-            [weight.astype(np.float32) for weight in self.layers.weights],
-            [bias.astype(np.float32) for bias in self.layers.biases],
-            self.layers.activation,
-        )
-        return _NetworkLosses(layers, cells, owner, y)
-
-
 @dataclass(frozen=True, eq=False)
 class _NetworkLosses:
-    """The loss of pool rows, coded as `cells` (N, P), on subsets of the features; `owner` (P,), classes `y` (N,)."""
+    """The loss of pool rows on subsets: what the network sees is their coded cells (N, P) times the subset.
+
+    `owner` (P,) is the feature of each cell, `y` (N,) the class of each row.
+    """
 
     layers: Layers
     cells: np.ndarray
@@ -251,14 +225,8 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
     return np.asarray(largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1)))
 
 
-def frozen_losses(predictor: SubsetPredictor, rows: np.ndarray) -> Losses:
-    """The loss of a wrapped model on its training rows `rows`, by a predictor that answers on subsets."""
-    return partial(_losses_of_rows, predictor, rows)
-
-
-def _losses_of_rows(
-    predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray
-) -> np.ndarray:
+def _frozen_losses(predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+    """The loss of a wrapped model on its training rows `pool`, by a predictor that answers on subsets."""
     rows = pool[picked]
     mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
     repeated = np.repeat(rows, len(subsets))

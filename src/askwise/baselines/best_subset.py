@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,10 +81,9 @@ class StaticBest(Baseline):
             y[judged],
             with_seed(LogisticRegression(max_iter=500) if self.classifier is None else self.classifier, rng),
             self.prices_,
-            n_folds=self.n_folds,
-            n_candidates=self.n_candidates,
-            max_features=self.max_features,
-            rng=rng,
+            _folds(y[judged], self.n_folds, rng),
+            self.n_candidates,
+            self.max_features,
         )
         subsets, losses = search.run(self.progress)
         final = with_seed(strong_classifier() if self.classifier is None else self.classifier, rng)
@@ -98,6 +97,7 @@ class StaticBest(Baseline):
         return self._predictor(cells.asking(models)), policy
 
 
+@dataclass
 class SubsetSearch:
     """Cross-validated log loss of subsets of features, and the greedy searches that decide which ones are tried.
 
@@ -111,31 +111,26 @@ class SubsetSearch:
         Unfitted; a clone is fitted for each subset and fold.
     prices
         Resolved prices; free features are in every subset.
-    n_folds, n_candidates, max_features
-        Folds; candidates at each step (those of largest gain when last tried); largest subset searched.
+    fold
+        (N,) the fold of each row.
+    n_candidates, max_features
+        As in `StaticBest`.
     """
 
-    def __init__(
-        self,
-        cells: np.ndarray,
-        owner: np.ndarray,
-        y: np.ndarray,
-        classifier: Any,
-        prices: Prices,
-        *,
-        n_folds: int,
-        n_candidates: int,
-        max_features: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.cells, self.owner, self.y = cells, owner, y
-        self.classifier = classifier
-        self.prices = prices
-        self.n_candidates = n_candidates
-        self.max_features = max_features
-        self.fold = _folds(y, n_folds, rng)
-        self.free = np.asarray(prices.costs) == 0
-        self._found: dict[bytes, tuple[np.ndarray, float]] = {}
+    cells: np.ndarray
+    owner: np.ndarray
+    y: np.ndarray
+    classifier: Any
+    prices: Prices
+    fold: np.ndarray
+    n_candidates: int
+    max_features: int
+    _found: dict[bytes, tuple[np.ndarray, float]] = field(default_factory=dict)
+
+    @property
+    def free(self) -> np.ndarray:
+        """(M,) features that cost nothing."""
+        return np.asarray(self.prices.costs) == 0
 
     def run(self, progress: bool | str = False) -> tuple[np.ndarray, np.ndarray]:
         """Subsets tried (Q, M) and their losses (Q,)."""
