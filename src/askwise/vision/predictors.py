@@ -65,8 +65,6 @@ class PatchNetwork(SubsetPredictor):
         "cosine": Flag(),
     }
 
-    schema_: Any
-
     estimator: Any = None
     _: KW_ONLY
     fill: str = "mean"
