@@ -37,9 +37,9 @@ from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.predict import SubsetPredictor
+from askwise.predict.final_layer import torch_module
 from askwise.predict.modules import dropout_layers, linear_layers
 from askwise.vision.dropout import PatchDropout
-from askwise.vision.last_layer import torch_module
 from askwise.vision.novelty import ImageNovelty
 from askwise.vision.predictors import PatchNetwork
 from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue
