@@ -152,7 +152,8 @@ def train(
     schedule = None
     for _ in track(range(epochs), description, epochs, progress):
         tensors = draw()
-        batches: Any = torch.randperm(len(tensors[0])).split(batch_size)
+        order: Any = torch.randperm(len(tensors[0]))
+        batches = order.split(batch_size)
         if cosine and schedule is None:
             schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(batches))
         for batch in batches:

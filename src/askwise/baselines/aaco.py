@@ -13,9 +13,8 @@ from scipy.special import softmax
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
-from askwise.parameters import ADAM, Limits, Number, Whole
+from askwise.parameters import ADAM, Choice, Limits, Number, Whole
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.masked import train_under_masks
@@ -26,7 +25,6 @@ from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import sample, unique_masks
 
-ADAPTATIONS = ("conditional", "mean")
 SMALLEST = 1e-6
 CELLS_AT_ONCE = 2_000_000
 
@@ -79,6 +77,7 @@ class AACO(Baseline):
     limits: ClassVar[Limits] = {
         **ADAM,
         **dict.fromkeys(("n_neighbors", "n_subsets", "max_rows", "width"), Whole(1)),
+        "adaptation": Choice(("conditional", "mean")),
         "epochs": Whole(0),
         "acquisition_cost": Number(0),
         "weight_decay": Number(0),
@@ -98,8 +97,6 @@ class AACO(Baseline):
     weight_decay: float = 1e-4
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if self.adaptation not in ADAPTATIONS:
-            raise InvalidInput(f"AACO: adaptation must be one of {ADAPTATIONS}; got {self.adaptation!r}.")
         pooled = np.sort(rng.permutation(len(rows))[: self.max_rows])
         pool = rows.take(pooled)
         prepare = self._network if self.estimator is None else self._frozen

@@ -11,14 +11,12 @@ import numpy as np
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
-from askwise.errors import InvalidInput
 from askwise.networks import import_torch
-from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
+from askwise.parameters import ADAM, WIDTHS, Choice, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.rows import EncodedRows
 
 CODES_AT_ONCE = 20_000
-RECONSTRUCTED = ("all", "observed")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -69,6 +67,7 @@ class EDDI(Baseline):
         **ADAM,
         **dict.fromkeys(("latent", "code", "samples"), Whole(1)),
         **dict.fromkeys(("encoder", "decoder"), WIDTHS),
+        "reconstruct": Choice(("all", "observed")),
         "noise": Number(1e-6),
         "label_weight": Number(0),
         "steps": Whole(0),
@@ -88,8 +87,6 @@ class EDDI(Baseline):
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("EDDI", "DynamicFeatureSelector")
-        if self.reconstruct not in RECONSTRUCTED:
-            raise InvalidInput(f"reconstruct must be one of {RECONSTRUCTED}; got {self.reconstruct!r}.")
         cells = Cells(rows, self.schema_, len(self.classes_))
         self.vae_ = train_partial_vae(cells, rows, y, rng, self)
         self.reward_ = InformationReward(self.vae_, self.samples, rng)

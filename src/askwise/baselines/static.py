@@ -20,7 +20,7 @@ from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
-from askwise.parameters import Limits, Whole
+from askwise.parameters import Choice, Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices
@@ -72,7 +72,7 @@ class StaticCMI(Baseline):
     that point of the ranking.
     """
 
-    limits: ClassVar[Limits] = {"n_bins": Whole(2), "max_models": Whole(1)}
+    limits: ClassVar[Limits] = {"criterion": Choice(CRITERIA), "n_bins": Whole(2), "max_models": Whole(1)}
 
     criterion: str = "cmim"
     n_bins: int = 3
@@ -80,8 +80,6 @@ class StaticCMI(Baseline):
     max_models: int = 1024
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if self.criterion not in CRITERIA:
-            raise InvalidInput(f"StaticCMI: criterion must be one of {CRITERIA}; got {self.criterion!r}.")
         levels = discretized(rows, y, self.schema_, int(self.n_bins))
         self.order_ = greedy_order(levels, y, self.prices_, self.criterion)
         classifier = paper_tree() if self.classifier is None else self.classifier

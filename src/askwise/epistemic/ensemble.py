@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
-from askwise.parameters import Jobs, Whole, check_limits
+from askwise.parameters import Choice, Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
@@ -63,11 +63,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         y = predictor.classes_[predictor.training_labels_]
-        if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
-            raise InvalidInput(
-                'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
-                f"{self.resample!r} and {self.center!r}."
-            )
+        check_limits(self, {"resample": Choice(("bootstrap", "reseed")), "center": Choice(("primary", "mean"))})
         if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
             raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
         if self.estimators is not None:
@@ -112,8 +108,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
                 "AuxiliaryEnsemble(estimators=[...])."
             )
-        check_limits(self, {"n_members": Whole(1)})
-        check_limits(self, {"n_jobs": Jobs()})
+        check_limits(self, {"n_members": Whole(1), "n_jobs": Jobs()})
         if not can_train_members(predictor, y):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '

@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
-from askwise.parameters import Flag, Whole, check_limits
+from askwise.parameters import Choice, Flag, Whole, check_limits
 from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.modules import FrozenModule, is_torch_module
@@ -23,7 +23,6 @@ from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 MakeNetwork = Callable[[int, int], Any]
-REFERENCES = ("wrapped", "own")
 
 
 @dataclass(eq=False, repr=False)
@@ -81,14 +80,13 @@ class MaskTrainedPredictor(SubsetPredictor):
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
-        if self.reference not in REFERENCES:
-            raise InvalidInput(f"reference must be one of {REFERENCES}; got {self.reference!r}.")
         if self.network is not None and not callable(self.network):
             raise InvalidInput(
                 "network must be a function (n_inputs, n_classes) -> torch.nn.Module, or a module; got "
                 f"{self.network!r}."
             )
-        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag()})
+        reference = Choice(("wrapped", "own"))
+        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag(), "reference": reference})
         rng = generator(self.random_state)
         self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):

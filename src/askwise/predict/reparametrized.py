@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from askwise.errors import InvalidInput
 from askwise.networks import import_torch, seeded, train
-from askwise.parameters import ADAM, Flag, Limits, Number, Whole, check_limits
+from askwise.parameters import ADAM, Choice, Flag, Limits, Number, Whole, check_limits
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -22,7 +21,6 @@ from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
-KINDS = ("output", "last-layer", "low-rank")
 SMALLEST = 1e-12
 ADAPTER_LIMITS: Limits = {
     **ADAM,
@@ -82,9 +80,7 @@ class ReparametrizedPredictor(SubsetPredictor):
     progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if self.kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {KINDS}; got {self.kind!r}.")
-        check_limits(self, {**ADAPTER_LIMITS, "rank": Whole(1)})
+        check_limits(self, {**ADAPTER_LIMITS, "kind": Choice(("output", "last-layer", "low-rank")), "rank": Whole(1)})
         import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
         self.fill_ = typical_row(rows, self.schema_.is_category)
         adapter = self._make_adapter(rows)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from askwise.parameters import Limits, Number, Whole, check_limits
 from askwise.randomness import generator
 from askwise.trees.cart_growth import CartGrowth, TrainingTable
-from askwise.trees.growth import check_amount, check_count, training_arrays
+from askwise.trees.growth import training_arrays
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,6 +54,14 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
     (0.96, 3)
     """
 
+    limits: ClassVar[Limits] = {
+        "n_subsets": Whole(0),
+        "min_samples_split": Whole(2),
+        "min_samples_leaf": Whole(1),
+        "max_depth": Whole(1, optional=True),
+        "min_impurity_decrease": Number(0),
+    }
+
     n_subsets: int = 10
     min_samples_split: int = 5
     min_samples_leaf: int = 2
@@ -62,11 +71,7 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubsetCartClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
-        check_count("n_subsets", self.n_subsets, 0)
-        check_count("min_samples_split", self.min_samples_split, 2)
-        check_count("min_samples_leaf", self.min_samples_leaf, 1)
-        check_count("max_depth", self.max_depth, 1, optional=True)
-        check_amount("min_impurity_decrease", self.min_impurity_decrease)
+        check_limits(self, self.limits)
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float32)
         self.tree_ = CartGrowth(self, TrainingTable(rows, by_class), rng).tree()

@@ -132,7 +132,7 @@ def _only_before_the_last_layer(drops: dict[str, Any], layer: FinalLayer, rows: 
     def scaled(name: str, part: Any, given: Any, output: Any) -> Any:
         return output * torch.as_tensor(factors).to(output) if name in drops else output
 
-    images = layer.model.table(rows.take(slice(N_PROBES)).filled(0.0))
+    images = layer.model.table(rows.take(slice(N_PROBES)).filled(np.zeros(1)))
     module = unfrozen(layer.model.estimator).frozen_module
     try:
         changed = module.layer_inputs(images, layer.name, scaled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,6 +154,7 @@ class PatchNetwork(SubsetPredictor):
     def _pretrained(self, rows: EncodedRows, y: np.ndarray, seed: int) -> FrozenModel:
         import torch
 
+        assert isinstance(self.schema_, ImageSchema)
         network = copy.deepcopy(torch_module(self.estimator_))
         if network is None:
             raise InvalidInput(
@@ -186,14 +188,17 @@ class PatchNetwork(SubsetPredictor):
 
         labels, adapter = torch.as_tensor(y), ScaleAndShift(self.layer_)
         parameters = adapter.build(len(self.schema_.features), self.hidden)
+
+        def loss(features: Any, mask: Any, label: Any) -> Any:
+            return torch.nn.functional.cross_entropy(adapter.logits(features, mask), label)
+
         for start in range(0, self.adapter_epochs, self.refresh):
             drawn = sample(len(rows), len(self.schema_.features), rng) & self.schema_.any_column(rows.observed)
-            mask = torch.as_tensor(drawn, dtype=torch.float32)
-            features = torch.as_tensor(self._masked_features(rows, drawn), dtype=torch.float32)
+            seen = [torch.as_tensor(part, dtype=torch.float32) for part in (self._masked_features(rows, drawn), drawn)]
             train(
                 parameters,
-                lambda data=(features, mask, labels): data,
-                lambda features, mask, label: torch.nn.functional.cross_entropy(adapter.logits(features, mask), label),
+                partial(tuple, [*seen, labels]),
+                loss,
                 epochs=min(self.refresh, self.adapter_epochs - start),
                 batch_size=self.batch_size,
                 learning_rate=self.learning_rate,

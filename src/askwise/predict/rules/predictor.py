@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
+from askwise.parameters import Choice, Limits, Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
@@ -22,7 +22,6 @@ from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleR
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
 from askwise.rows import EncodedRows
-from askwise.subsets import check_mask
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -47,8 +46,6 @@ class RulePredictor(SubsetPredictor):
         ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the rule of highest confidence.
     threshold
         Rules of at most this firing degree are ignored by `candidates`; 0 is exact.
-    precompute
-        Estimate the confidences of all sub-rules in `fit` instead of when they are first needed.
     cache_bytes
         Memory for cached confidences; the least recently used are dropped.
 
@@ -58,15 +55,20 @@ class RulePredictor(SubsetPredictor):
     cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
+    limits: ClassVar[Limits] = {
+        "aggregation": Choice(tuple(AGGREGATIONS)),
+        "threshold": Number(0, 1, below=True),
+        "cache_bytes": Whole(0),
+    }
+
     estimator: Any
     _: KW_ONLY
     aggregation: str = "support"
     threshold: float = 0.0
-    precompute: bool = False
     cache_bytes: int = 64_000_000
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        self._check_options()
+        check_limits(self, self.limits)
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
         a_list = steps is None and isinstance(classifier, RuleListClassifier)
@@ -81,9 +83,6 @@ class RulePredictor(SubsetPredictor):
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
         self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
         self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
-        if self.precompute:
-            for reduced in self._reduced:
-                reduced.precompute()
 
     @property
     def cache_info_(self) -> dict[str, int]:
@@ -94,22 +93,6 @@ class RulePredictor(SubsetPredictor):
             "bytes": sum(cache.nbytes for cache in caches),
             "max_bytes": self.cache_bytes,
         }
-
-    def predict_grid(self, X: Any, masks: Any) -> np.ndarray:
-        """p(y | x_S) of every row under every one of the masks (m, D), (m, n, C): each row is looked up once."""
-        rows = self._encode(X)
-        masks = check_mask(masks, (len(np.atleast_2d(masks)), rows.values.shape[1]), "masks")
-        if not rows.observed.all() or not all(rules.exact for rules in self.rule_sets_):
-            return np.stack([self.proba(rows.masked(mask)) for mask in masks])
-        inputs, _ = self._inputs(rows)
-        seen = ~(~masks @ self._inputs.depends)
-        total = np.zeros((len(masks), len(rows), len(self.classes_)))
-        for reduced, combine in zip(self._reduced, self._combine, strict=True):
-            for start in range(0, len(inputs), reduced.rows_at_once):
-                part = slice(start, start + reduced.rows_at_once)
-                for m, proba in enumerate(reduced.answer_grid(inputs[part], seen, combine)):
-                    total[m, part] += proba
-        return total / len(self._reduced)
 
     def open_columns(self, rows: EncodedRows) -> np.ndarray:
         """(n, D) columns of rules that are not contradicted yet: no other column can change the prediction."""
@@ -221,16 +204,6 @@ class RulePredictor(SubsetPredictor):
             f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model works with "
             'adaptation="conditional".'
         )
-
-    def _check_options(self) -> None:
-        if not isinstance(self.aggregation, str) or self.aggregation not in AGGREGATIONS:
-            raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
-        if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
-            raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
-        if not isinstance(self.precompute, bool | np.bool_):
-            raise InvalidInput(f"precompute must be True or False; got {self.precompute!r}.")
-        if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
-            raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
 
 
 def _is_tree(classifier: Any) -> bool:

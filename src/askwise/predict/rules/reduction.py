@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from askwise.errors import InvalidInput
 from askwise.predict.rules.conditions import Rule, RuleSet
 from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
@@ -112,8 +111,7 @@ class ReducedRules:
     def degrees(self, inputs: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """(n, L) firing degrees by the observed conditions; 0 = the rule is contradicted."""
         present = seen[:, self.columns]
-        looked_up = self._firing.look_up(inputs[:, self.columns])
-        return self._reached(self._firing(len(inputs), looked_up, present), present)
+        return self._reached(self._firing(inputs[:, self.columns], present), present)
 
     def reduce(self, masks: np.ndarray) -> list[Reduced]:
         """The rules under each of the masks (m, P)."""
@@ -167,32 +165,6 @@ class ReducedRules:
             reduced = Reduced(found.counts[m], found.kept[m], found.whole[m])
             out[rows] = combine(degrees[rows], reduced, None if own is None else own[rows])
         return out
-
-    def answer_grid(self, inputs: np.ndarray, masks: np.ndarray, combine: Combine) -> Iterator[np.ndarray]:
-        """For each of the masks (m, P) in turn, (n, C) for all rows (n, P), with one lookup of the rows."""
-        looked_up = self._firing.look_up(inputs[:, self.columns])
-        step = self.rows_at_once
-        for start in range(0, len(masks), step):
-            part = masks[start : start + step]
-            for mask, reduced in zip(part, self.reduce(part), strict=True):
-                present = mask[self.columns]
-                degrees = self._reached(self._firing(len(inputs), looked_up, present), present[None])
-                yield combine(degrees, reduced, None)
-
-    def precompute(self) -> None:
-        """Count every sub-rule of every rule now; an error if they are too many for the cache."""
-        if self.rules.n_subrules > self.cache.max_entries:
-            raise InvalidInput(
-                f"precompute=True would count {self.rules.n_subrules:,} sub-rules and the cache has room for "
-                f"{self.cache.max_entries:,}. Raise cache_bytes, or leave precompute=False to count them when needed."
-            )
-        for number, uses in enumerate(self.uses):
-            used = np.flatnonzero(uses)
-            masks = np.zeros((2 ** len(used), len(self.columns)), dtype=bool)
-            masks[:, used] = (np.arange(len(masks))[:, None] >> np.arange(len(used)) & 1).astype(bool)
-            words = np.where(masks, self._words[number], np.uint64(0))
-            at = np.arange(1, len(masks))
-            self._counts(np.bitwise_xor.reduce(words[1:], axis=1), at, np.full(len(at), number), masks)
 
     def _reached(self, degrees: np.ndarray, present: np.ndarray) -> np.ndarray:
         """In a list of "else if", rules after one that fires with all its conditions are never reached."""
