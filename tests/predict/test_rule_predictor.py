@@ -302,6 +302,7 @@ def test_a_single_leaf_always_says_the_same():
         for mask in (np.zeros(4, bool), np.ones(4, bool)):
             assert_allclose(predictor.predict_proba(X, mask), model.predict_proba(X))
         assert not predictor.candidates(X, np.zeros(4, bool)).any()
+        assert predictor.predict_grid(X, every_mask(4)).shape == (16, 60, 3)
         (explanation,) = predictor.explain(X[:1])
         assert (explanation.firing[0].conditions, explanation.n_possible) == ((), 0)
 
@@ -420,7 +421,29 @@ def test_a_threshold_drops_more_and_never_others():
         assert (dropped_more > 0) == (name != "tree")
 
 
-# Rows left out of their own answers
+# Many masks at once, and rows left out of their own answers
+
+
+def test_a_grid_of_rows_and_masks_is_answered_as_one_by_one():
+    X, y = data(15, n=30)
+    for name in MODELS:
+        model = clone(MODELS[name]).fit(X, y)
+        for aggregation in AGGREGATIONS:
+            predictor = RulePredictor(model, aggregation=aggregation).fit(X, y)
+            for table, masks in ((X, every_mask(4)), (with_holes(X, 15), every_mask(4)[::5])):
+                grid = predictor.predict_grid(table, masks)
+                assert grid.shape == (len(masks), 30, 3)
+                for m, mask in enumerate(masks):
+                    assert_allclose(grid[m], predictor.predict_proba(table, mask), rtol=0, atol=1e-12)
+
+
+def test_a_grid_needs_masks_of_the_right_shape():
+    X, y = data()
+    predictor = RulePredictor(clone(TREES["tree"])).fit(X, y)
+    with pytest.raises(InvalidInput, match="masks must have shape"):
+        predictor.predict_grid(X, np.ones((2, 3), bool))
+    with pytest.raises(InvalidInput, match="masks must be boolean"):
+        predictor.predict_grid(X, np.ones((2, 4)))
 
 
 def a_rule_is_whole(counted, row, mask):
@@ -481,8 +504,7 @@ def test_a_deep_tree_on_digits_stays_within_its_memory():
     bound = 60_000
     predictor = RulePredictor(DecisionTreeClassifier(random_state=0), cache_bytes=bound).fit(X, y)
     roomy = RulePredictor(predictor.estimator_).fit(X, y)
-    n_subrules = sum(2 ** len(rule.conditions) for rule in roomy.rule_sets_[0].rules)
-    assert n_subrules * 8 * 12 > bound  # all of them would not fit
+    assert roomy.rule_sets_[0].n_subrules * 8 * 12 > bound  # all of them would not fit
     rng = np.random.default_rng(0)
     for _ in range(4):
         masks = rng.random((60, 64)) < rng.random()

@@ -130,3 +130,8 @@ class RuleSet:
     ordered: bool = False
     default: np.ndarray | None = None
     exact: bool = True
+
+    @property
+    def n_subrules(self) -> int:
+        """Upper bound of the number of sub-rules: 2^k for a rule on k columns."""
+        return sum(2 ** len(rule.conditions) for rule in self.rules)

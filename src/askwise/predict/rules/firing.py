@@ -27,11 +27,19 @@ class CrispFiring:
         self._columns = [_Stretches(of_column, n_rules) for of_column in conditions]
         self._everyone = _packed(np.ones((1, n_rules), dtype=bool))
 
-    def __call__(self, inputs: np.ndarray, present: np.ndarray) -> np.ndarray:
-        """(n, L) 1 or 0 for rows (n, U), by the cells that are `present` (n, U)."""
-        alive = np.repeat(self._everyone, len(inputs), axis=0)
-        for u, stretches in enumerate(self._columns):
-            np.bitwise_and(alive, stretches(inputs[:, u]), out=alive, where=present[:, [u]])
+    def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
+        """Per column, the rules that each row's cell satisfies, (n, W) words; undefined where the cell is NaN."""
+        return [stretches(inputs[:, u]) for u, stretches in enumerate(self._columns)]
+
+    def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:
+        """(n, L) 1 or 0, for the observed columns `present`, (n, U) or (U,) if it is the same for all rows."""
+        alive = np.repeat(self._everyone, n, axis=0)
+        for u, words in enumerate(looked_up):
+            if present.ndim == 1:
+                if present[u]:
+                    alive &= words
+            else:
+                np.bitwise_and(alive, words, out=alive, where=present[:, [u]])
         bits = np.unpackbits(alive.view(np.uint8), axis=1, count=self.n_rules, bitorder="little")
         return bits.astype(float)
 
@@ -53,7 +61,6 @@ class _Stretches:
         self.table = _packed(alive)
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
-        """(n, W) words: the rules that each cell satisfies; undefined where it is NaN."""
         before = np.searchsorted(self.bounds, cells, side="left")
         on = np.searchsorted(self.bounds, cells, side="right") > before
         return self.table[np.where(np.isnan(cells), 0, 2 * before + on)]
@@ -67,15 +74,23 @@ class FuzzyFiring:
         self._conditions = conditions
         self._join = np.minimum if t_norm == "minimum" else np.multiply
 
-    def __call__(self, inputs: np.ndarray, present: np.ndarray) -> np.ndarray:
-        """(n, L) degrees from 0 to 1; parameters as in `CrispFiring`."""
-        joined = np.ones((len(inputs), self.n_rules))
-        for u, conditions in enumerate(self._conditions):
-            degrees = np.ones_like(joined)  # 1 for rules without a condition on the column
-            for rules, condition in conditions:
-                degrees[:, rules] = condition.membership(inputs[:, u])[:, None]
-            self._join(joined, degrees, out=joined, where=present[:, [u]])
+    def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
+        """Per column, the degree of each rule's condition, (n, L); 1 for rules without a condition on it."""
+        return [self._degrees(of_column, inputs[:, u]) for u, of_column in enumerate(self._conditions)]
+
+    def __call__(self, n: int, looked_up: list[np.ndarray], present: np.ndarray) -> np.ndarray:
+        """(n, L) degrees from 0 to 1; `present` as in `CrispFiring`."""
+        joined = np.ones((n, self.n_rules))
+        for u, degrees in enumerate(looked_up):
+            seen = present[u] if present.ndim == 1 else present[:, [u]]
+            self._join(joined, degrees, out=joined, where=seen)
         return joined
+
+    def _degrees(self, conditions: Sequence[tuple[np.ndarray, Any]], cells: np.ndarray) -> np.ndarray:
+        degrees = np.ones((len(cells), self.n_rules))
+        for rules, condition in conditions:
+            degrees[:, rules] = condition.membership(cells)[:, None]
+        return degrees
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleR
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
 from askwise.rows import EncodedRows
+from askwise.subsets import check_mask
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -93,6 +94,22 @@ class RulePredictor(SubsetPredictor):
             "bytes": sum(cache.nbytes for cache in caches),
             "max_bytes": self.cache_bytes,
         }
+
+    def predict_grid(self, X: Any, masks: Any) -> np.ndarray:
+        """p(y | x_S) of every row under every one of the masks (m, D), (m, n, C): each row is looked up once."""
+        rows = self._encode(X)
+        masks = check_mask(masks, (len(np.atleast_2d(masks)), rows.values.shape[1]), "masks")
+        if not rows.observed.all() or not all(rules.exact for rules in self.rule_sets_):
+            return np.stack([self.proba(rows.masked(mask)) for mask in masks])
+        inputs, _ = self._inputs(rows)
+        seen = ~(~masks @ self._inputs.depends)
+        total = np.zeros((len(masks), len(rows), len(self.classes_)))
+        for reduced, combine in zip(self._reduced, self._combine, strict=True):
+            for start in range(0, len(inputs), reduced.rows_at_once):
+                part = slice(start, start + reduced.rows_at_once)
+                for m, proba in enumerate(reduced.answer_grid(inputs[part], seen, combine)):
+                    total[m, part] += proba
+        return total / len(self._reduced)
 
     def open_columns(self, rows: EncodedRows) -> np.ndarray:
         """(n, D) columns of rules that are not contradicted yet: no other column can change the prediction."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,7 +111,8 @@ class ReducedRules:
     def degrees(self, inputs: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """(n, L) firing degrees by the observed conditions; 0 = the rule is contradicted."""
         present = seen[:, self.columns]
-        return self._reached(self._firing(inputs[:, self.columns], present), present)
+        looked_up = self._firing.look_up(inputs[:, self.columns])
+        return self._reached(self._firing(len(inputs), looked_up, present), present)
 
     def reduce(self, masks: np.ndarray) -> list[Reduced]:
         """The rules under each of the masks (m, P)."""
@@ -165,6 +166,17 @@ class ReducedRules:
             reduced = Reduced(found.counts[m], found.kept[m], found.whole[m])
             out[rows] = combine(degrees[rows], reduced, None if own is None else own[rows])
         return out
+
+    def answer_grid(self, inputs: np.ndarray, masks: np.ndarray, combine: Combine) -> Iterator[np.ndarray]:
+        """For each of the masks (m, P) in turn, (n, C) for all rows (n, P), with one lookup of the rows."""
+        looked_up = self._firing.look_up(inputs[:, self.columns])
+        step = self.rows_at_once
+        for start in range(0, len(masks), step):
+            part = masks[start : start + step]
+            for mask, reduced in zip(part, self.reduce(part), strict=True):
+                present = mask[self.columns]
+                degrees = self._reached(self._firing(len(inputs), looked_up, present), present[None])
+                yield combine(degrees, reduced, None)
 
     def _reached(self, degrees: np.ndarray, present: np.ndarray) -> np.ndarray:
         """In a list of "else if", rules after one that fires with all its conditions are never reached."""
