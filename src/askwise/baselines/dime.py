@@ -34,10 +34,8 @@ class DIME(TwoNetworkBaseline):
     ----------
     exploration, exploration_decay
         Share of random purchases in training, and the factor it is cut by whenever the held-out loss no longer falls.
-    hidden, dropout, max_features, pretrain_epochs, epochs, learning_rate, batch_size, patience, holdout
+    others
         As in `TwoNetworkBaseline`.
-    costs, groups, random_state, progress
-        As in `Baseline`.
 
     Notes
     -----

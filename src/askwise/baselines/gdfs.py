@@ -33,10 +33,8 @@ class GDFS(TwoNetworkBaseline):
     ----------
     epochs
         Maximum epochs of both networks at each temperature.
-    hidden, dropout, max_features, pretrain_epochs, learning_rate, batch_size, patience, holdout
+    others
         As in `TwoNetworkBaseline`.
-    costs, groups, random_state, progress
-        As in `Baseline`.
 
     Notes
     -----
