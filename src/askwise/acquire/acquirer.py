@@ -292,6 +292,6 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _nothing_known(self, truth: EncodedRows, part: slice, policy: Policy) -> Acquisition:
         weight = self._risk_weight()
-        beliefs = self.beliefs_ if policy.reads_members(weight) else BeliefModel(self.predictor_)
+        beliefs = self.beliefs_ if policy.reads_members(weight) else self.beliefs_.without_members()
         ids = np.arange(len(truth))[part]
         return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)
