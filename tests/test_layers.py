@@ -174,7 +174,7 @@ def test_public_names_are_found_when_they_are_asked_for():
 
 
 def test_no_learned_attribute_is_a_parameter():
-    """An annotation in the body of a dataclass is a parameter, and those of scikit-learn have no trailing underscore."""
+    """An annotation in the body of a dataclass is a parameter; parameters have no trailing underscore."""
     pytest.importorskip("torch")
     found = 0
     for module in pkgutil.walk_packages([str(PACKAGE)], "askwise."):
