@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -182,5 +183,5 @@ def test_no_learned_attribute_is_a_parameter():
             for kind in vars(importlib.import_module(module.name)).values():
                 if isinstance(kind, type) and issubclass(kind, BaseEstimator) and kind.__module__ == module.name:
                     found += 1
-                    assert not [name for name in kind._get_param_names() if name.endswith("_")], kind
+                    assert not [name for name in inspect.signature(kind).parameters if name.endswith("_")], kind
     assert found > 30
