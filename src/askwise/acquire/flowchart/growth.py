@@ -1,0 +1,233 @@
+"""Growing a flowchart: each node asks what the policy would ask for most of the rows that arrive there.
+
+The answers are grouped where what comes next changes: the next question, or the decision that the policy reaches in
+the end. A question is left out where the policy decides alike on all rows that arrive, or where no grouping of its
+answers matters, so the chart can be cheaper than the policy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from askwise.acquire.acquisition import Acquisition, purchases
+from askwise.acquire.flowchart.cuts import Grouping, group_categories, group_numbers
+from askwise.acquire.flowchart.tree import Answer, Leaf, Node, Question
+from askwise.acquire.policies import Policy
+from askwise.acquire.stopping import Stopping
+from askwise.prices import affordable
+
+FEWEST_IN_A_BRANCH = 5
+SHARE_IN_A_BRANCH = 0.02
+"""A branch has at least so many of the rows that the chart is grown on."""
+
+MOST_TRIED = 4
+"""Features whose answers may turn out not to matter before a node becomes a leaf."""
+
+
+class AtMost(Stopping):
+    """Stop after `most` features that are not free, or as soon as the rule `stop` is met."""
+
+    def __init__(self, most: int, stop: Stopping | None = None) -> None:
+        self.most = most
+        self.stop = stop
+
+    def stops(self, state: Acquisition) -> np.ndarray:
+        bought = (state.mask & (np.asarray(state.prices.costs) > 0)).sum(axis=1)
+        full = np.asarray(bought >= self.most)
+        return full if self.stop is None or full.all() else full | self.stop.stops(state)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where the policy itself ends on n rows: probabilities (n, C), decisions (n,), and cost (n,)."""
+
+    proba: np.ndarray
+    decision: np.ndarray
+    spent: np.ndarray
+
+    @classmethod
+    def of(cls, state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping) -> Ends:
+        """Run the policy on all rows of `state`, whose true cells are `truth` (n, D)."""
+        parts = []
+        for part in _blocks(state):
+            episode, cells = state.take(part), truth[part]
+            spent = np.sum([paid for _, paid in purchases(episode, cells, policy, stop)], axis=0) + np.zeros(len(cells))
+            parts.append((episode.belief.proba, episode.beliefs.decisions(episode.belief.proba), spent))
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+@dataclass
+class Arrived:
+    """The rows that arrive at a node: their positions, what is known of them, and what the policy would do next."""
+
+    rows: np.ndarray
+    state: Acquisition
+    scores: np.ndarray  # (n, M), -inf for what cannot be bought, inf for what is free
+    stopped: np.ndarray  # (n,) bool
+
+    @property
+    def choice(self) -> np.ndarray:
+        """(n,) the feature that the policy would acquire next; -1 = it stops."""
+        none = self.stopped | np.isneginf(self.scores.max(axis=1))
+        return np.where(none, -1, self.scores.argmax(axis=1))
+
+    def take(self, which: np.ndarray) -> Arrived:
+        """Some of the rows, by a boolean mask, with the smallest budget left among them: a path has one price."""
+        state = self.state.take(which)
+        state.left = np.full_like(state.left, state.left.min(initial=np.inf))
+        within = affordable(state.prices.now(state.mask), state.left[:, None])
+        return Arrived(self.rows[which], state, np.where(within, self.scores[which], -np.inf), self.stopped[which])
+
+    def without(self, feature: int) -> Arrived:
+        """The same rows with `feature` not to be asked."""
+        state, scores = self.state.copy(), self.scores.copy()
+        state.available[:, feature] = False
+        scores[:, feature] = -np.inf
+        return Arrived(self.rows, state, scores, self.stopped)
+
+
+class Grower:
+    """Grows the chart of a policy.
+
+    Parameters
+    ----------
+    start
+        The state of the rows with nothing known.
+    truth
+        (n, D) their true cells.
+    policy, stop
+        The policy, and the rule by which it stops.
+    """
+
+    def __init__(self, start: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping) -> None:
+        self.start = start
+        self.truth = truth
+        self.policy = policy
+        self.stop = stop
+        self.ends = Ends.of(start, truth, policy, stop)
+        self.fewest = max(FEWEST_IN_A_BRANCH, math.ceil(SHARE_IN_A_BRANCH * len(truth)))
+
+    def grow(self, max_depth: int) -> Node:
+        """The chart with at most `max_depth` questions on a path."""
+        return self._node(self._arrive(np.arange(len(self.truth)), self.start), max_depth)
+
+    def _arrive(self, rows: np.ndarray, state: Acquisition) -> Arrived:
+        """What the policy would do next with rows in `state`."""
+        scores, stopped = [], []
+        for block in _blocks(state):
+            part = state.take(block)
+            buyable = part.buyable()
+            free = buyable & (part.prices.now(part.mask) == 0)
+            scores.append(np.where(free, np.inf, part.choose(self.policy, buyable)[1]))
+            stopped.append(self.stop.stops(part) & ~free.any(axis=1))
+        return Arrived(rows, state, np.concatenate(scores), np.concatenate(stopped))
+
+    def _node(self, here: Arrived, depth: int) -> Node:
+        for _ in range(MOST_TRIED):
+            if depth == 0 or len(np.unique(self.ends.decision[here.rows])) == 1 or (here.choice < 0).mean() >= 0.5:
+                break
+            feature = int(np.bincount(here.choice[here.choice >= 0]).argmax())
+            after = self._ask(here, feature)
+            column, grouping = self._grouped(after, feature, last=depth == 1)
+            if grouping.n_groups > 1:
+                return self._question(here, after, feature, column, grouping, depth)
+            free = here.state.prices.now(here.state.mask)[:, feature].max() == 0
+            here = after if free else here.without(feature)
+        return self._leaf(here)
+
+    def _ask(self, here: Arrived, feature: int) -> Arrived:
+        """The same rows after `feature` is acquired wherever it is available."""
+        state = here.state.take(slice(None))
+        state.receive(np.where(state.available[:, feature], feature, -1), self.truth[here.rows])
+        partly_known = len(state.schema.feature_columns[feature]) > 1  # then the branch without a value has paid, too
+        state.left = np.where(state.mask[:, feature] | partly_known, state.left.min(), state.left)
+        return self._arrive(here.rows, state)
+
+    def _grouped(self, after: Arrived, feature: int, last: bool) -> tuple[int, Grouping]:
+        """The column of `feature` and the grouping of its values that separate best what comes next."""
+        schema, decision = after.state.schema, self.ends.decision[after.rows]
+        nothing_more = np.full_like(after.choice, -1) if last else after.choice
+        found: list[tuple[int, Grouping]] = []
+        for column in schema.feature_columns[feature]:
+            cells = after.state.rows.values[:, column]
+            there = ~np.isnan(cells)
+            group = group_categories if schema.is_category[column] else group_numbers
+            labels = [nothing_more[there], decision[there]]
+            found.append((int(column), group(cells[there], labels, self.fewest)))
+        return max(found, key=lambda pair: pair[1].gain)
+
+    def _question(
+        self, here: Arrived, after: Arrived, feature: int, column: int, grouping: Grouping, depth: int
+    ) -> Node:
+        cells = after.state.rows.values[:, column]
+        answers = _answers(grouping)
+        if np.isnan(cells).sum() >= self.fewest:
+            answers.append(Answer(unavailable=True))
+        rows_of = _routed(answers, cells)
+        branches = [
+            (answer, self._node(after.take(rows), depth - 1)) for answer, rows in zip(answers, rows_of, strict=True)
+        ]
+        merged = _merged(branches)
+        if len(merged) == 1:  # no answer changes the decision
+            return self._leaf(here)
+        price = float(np.median(here.state.prices.now(here.state.mask)[:, feature]))
+        return Question(feature, column, price, len(here.rows), tuple(merged))
+
+    def _leaf(self, here: Arrived) -> Leaf:
+        """The end of a path: the average of the probabilities that the policy reaches on its rows."""
+        proba = self.ends.proba[here.rows].mean(axis=0)
+        decision = int(here.state.beliefs.decisions(proba[None])[0])
+        price = float(here.state.prices.total(here.state.mask).mean())
+        return Leaf(decision, tuple(proba.tolist()), len(here.rows), price)
+
+
+def _answers(grouping: Grouping) -> list[Answer]:
+    if grouping.codes:
+        return [Answer(codes=tuple(group)) for group in grouping.codes]
+    ends = [None, *grouping.cuts, None]
+    return [Answer(low, high) for low, high in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def _routed(answers: list[Answer], cells: np.ndarray) -> list[np.ndarray]:
+    """The rows (n,) bool of each answer; those that no answer holds for go where most do."""
+    held = np.array([answer.holds(cells) for answer in answers])
+    usual = int(np.argmax([-1 if answer.unavailable else rows.sum() for answer, rows in zip(answers, held)]))
+    held[usual] |= ~held.any(axis=0)
+    return list(held)
+
+
+def _merged(branches: list[tuple[Answer, Node]]) -> list[tuple[Answer, Node]]:
+    """Neighboring leaves with the same decision as one."""
+    merged: list[tuple[Answer, Node]] = []
+    for answer, node in branches:
+        last = merged[-1] if merged else None
+        if last and _alike(last[1], node) and not answer.unavailable:
+            merged[-1] = (last[0].joined(answer), _joined(last[1], node))
+        else:
+            merged.append((answer, node))
+    if len(merged) == 2 and merged[1][0].unavailable and _alike(merged[0][1], merged[1][1]):
+        return merged[:1]
+    return merged
+
+
+def _alike(one: Node, other: Node) -> bool:
+    return isinstance(one, Leaf) and isinstance(other, Leaf) and one.decision == other.decision
+
+
+def _joined(one: Node, other: Node) -> Leaf:
+    assert isinstance(one, Leaf)
+    assert isinstance(other, Leaf)
+    n = one.n_rows + other.n_rows
+    share = one.n_rows / n
+    proba = tuple(share * p + (1 - share) * q for p, q in zip(one.proba, other.proba, strict=True))
+    return Leaf(one.decision, proba, n, share * one.price + (1 - share) * other.price)
+
+
+def _blocks(state: Acquisition) -> Iterator[slice]:
+    """Blocks of rows to process together, so that their beliefs fit into memory."""
+    step = state.beliefs.rows_at_once
+    yield from (slice(start, start + step) for start in range(0, len(state.rows), step))
