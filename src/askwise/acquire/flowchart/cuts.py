@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST_BLOCKS = 64
+MOST_BLOCKS = 128
 """Runs of neighboring values between which a number may be cut."""
 
 MOST_BRANCHES = 3
-PRICE_OF_A_BRANCH = 3.0
+PRICE_OF_A_BRANCH = 2.0
 """The log-likelihood in nats that another branch must gain. It keeps the chart small and cuts out of the noise."""
 
 
@@ -37,9 +37,8 @@ def group_numbers(values: np.ndarray, labels: Sequence[np.ndarray], fewest: int)
     >>> group_numbers(np.arange(40.0), [np.arange(40) >= 13], fewest=5).cuts
     [13.0]
     """
-    distinct, which, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.searchsorted(sizes.cumsum(), np.linspace(0, len(values), MOST_BLOCKS + 1)[1:-1])
-    first = np.unique(np.r_[0, ends + 1])[:-1] if len(distinct) > MOST_BLOCKS else np.arange(len(distinct))
+    distinct, which = np.unique(values, return_inverse=True)
+    first = _candidates(which, labels) if len(distinct) > MOST_BLOCKS else np.arange(len(distinct))
     block = np.searchsorted(first, which, side="right") - 1
     gain, edges = segments([_counts(block, label) for label in labels], fewest)
     return Grouping(gain, [neat_cut(distinct[first[e] - 1], distinct[first[e]]) for e in edges], [])
@@ -104,6 +103,22 @@ def neat_cut(below: float, above: float) -> float:
         if below < round(middle, digits) <= above:
             return float(round(middle, digits))
     return float(above)
+
+
+def _candidates(which: np.ndarray, labels: Sequence[np.ndarray]) -> np.ndarray:
+    """The first value of each block, where there are many values: quantiles, and where the labels change if rarely.
+
+    Without a smallest number of cases, best cuts are only where labels change (Fayyad and Irani, 1993).
+    """
+    kind = np.unique(np.column_stack(labels), axis=0, return_inverse=True)[1].reshape(-1)
+    n_values = int(which.max()) + 1
+    lowest, highest = np.full(n_values, len(kind)), np.full(n_values, -1)
+    np.minimum.at(lowest, which, kind)
+    np.maximum.at(highest, which, kind)
+    alike = (lowest[1:] == highest[1:]) & (lowest[1:] == lowest[:-1]) & (highest[1:] == highest[:-1])
+    changes = np.flatnonzero(~alike) + 1
+    quantiles = np.quantile(which, np.linspace(0, 1, MOST_BLOCKS, endpoint=False), method="higher")
+    return np.unique(np.r_[0, quantiles.astype(int), changes if len(changes) <= MOST_BLOCKS else []]).astype(int)
 
 
 def _counts(block: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -167,15 +168,15 @@ class Grower:
         answers = _answers(grouping)
         if np.isnan(cells).sum() >= self.fewest:
             answers.append(Answer(unavailable=True))
-        rows_of = _routed(answers, cells)
+        rows_of, usual = _routed(answers, cells)
         branches = [
             (answer, self._node(after.take(rows), depth - 1)) for answer, rows in zip(answers, rows_of, strict=True)
         ]
-        merged = _merged(branches)
+        merged, usual = _merged(branches, usual)
         if len(merged) == 1:  # no answer changes the decision
             return self._leaf(here)
         price = float(np.median(here.state.prices.now(here.state.mask)[:, feature]))
-        return Question(feature, column, price, len(here.rows), tuple(merged))
+        return Question(feature, column, price, len(here.rows), tuple(merged), usual)
 
     def _leaf(self, here: Arrived) -> Leaf:
         """The end of a path: the average of the probabilities that the policy reaches on its rows."""
@@ -189,29 +190,32 @@ def _answers(grouping: Grouping) -> list[Answer]:
     if grouping.codes:
         return [Answer(codes=tuple(group)) for group in grouping.codes]
     ends = [None, *grouping.cuts, None]
-    return [Answer(low, high) for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    return [Answer(low, high) for low, high in pairwise(ends)]
 
 
-def _routed(answers: list[Answer], cells: np.ndarray) -> list[np.ndarray]:
-    """The rows (n,) bool of each answer; those that no answer holds for go where most do."""
+def _routed(answers: list[Answer], cells: np.ndarray) -> tuple[np.ndarray, int]:
+    """(answers, n) bool: the rows of each answer; and the answer of most rows, where those without any go, too."""
     held = np.array([answer.holds(cells) for answer in answers])
-    usual = int(np.argmax([-1 if answer.unavailable else rows.sum() for answer, rows in zip(answers, held)]))
+    n_rows = np.where([answer.unavailable for answer in answers], -1, held.sum(axis=1))
+    usual = int(n_rows.argmax())
     held[usual] |= ~held.any(axis=0)
-    return list(held)
+    return held, usual
 
 
-def _merged(branches: list[tuple[Answer, Node]]) -> list[tuple[Answer, Node]]:
-    """Neighboring leaves with the same decision as one."""
+def _merged(branches: list[tuple[Answer, Node]], usual: int) -> tuple[list[tuple[Answer, Node]], int]:
+    """Neighboring leaves with the same decision as one, and where the `usual` branch then is."""
     merged: list[tuple[Answer, Node]] = []
+    place = []
     for answer, node in branches:
         last = merged[-1] if merged else None
         if last and _alike(last[1], node) and not answer.unavailable:
             merged[-1] = (last[0].joined(answer), _joined(last[1], node))
         else:
             merged.append((answer, node))
+        place.append(len(merged) - 1)
     if len(merged) == 2 and merged[1][0].unavailable and _alike(merged[0][1], merged[1][1]):
-        return merged[:1]
-    return merged
+        return merged[:1], 0
+    return merged, place[usual]
 
 
 def _alike(one: Node, other: Node) -> bool:

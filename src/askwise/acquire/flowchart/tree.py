@@ -47,7 +47,7 @@ class Leaf:
 class Question:
     """A feature to ask for, the column that decides which branch to follow, and the branches.
 
-    `price` is what the feature costs there. Where no branch holds, `usual`, the branch of most rows, is followed.
+    `price` is what the feature costs there. `usual` is the branch to follow where no answer holds: that of most rows.
     """
 
     feature: int
@@ -55,11 +55,7 @@ class Question:
     price: float
     n_rows: int
     branches: tuple[tuple[Answer, Node], ...]
-
-    @property
-    def usual(self) -> int:
-        """Position of the branch of most rows with a value."""
-        return int(np.argmax([-1 if answer.unavailable else node.n_rows for answer, node in self.branches]))
+    usual: int
 
     def branch_of(self, cells: np.ndarray) -> np.ndarray:
         """(n,) position of the branch that each cell of the column belongs to."""

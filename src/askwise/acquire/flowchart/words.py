@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ LONGEST_NAME = 60
 MOST_VALUES = 6
 BAR = 10
 """Width of a probability bar in characters."""
+
+WIDTH = 100
 
 # Control characters and marks that turn the direction of writing: XML forbids most, and terminals obey them.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
@@ -64,7 +67,9 @@ def answer(chart: Flowchart, node: Question, given: Answer) -> str:
         return ", ".join(shown) if more <= 1 else f"{', '.join(shown[:MOST_VALUES])} and {more} more"
     if given.low is None:
         return "any value" if given.high is None else f"under {number(given.high)}"
-    return f"{number(given.low)} or more" if given.high is None else f"{number(given.low)} to under {number(given.high)}"
+    return (
+        f"{number(given.low)} or more" if given.high is None else f"{number(given.low)} to under {number(given.high)}"
+    )
 
 
 def facts(chart: Flowchart) -> list[str]:
@@ -87,8 +92,7 @@ def notes(chart: Flowchart) -> list[str]:
     ]
     if isinstance(chart.root, Question):
         said.append(
-            "If an answer is unavailable and has no branch of its own, or is not listed, follow the branch marked •, "
-            "which most rows take."
+            "If an answer is unavailable and has no branch of its own, or is not listed, follow the branch marked •."
         )
     return said
 
@@ -105,25 +109,25 @@ def interval(share: float, n: int) -> tuple[float, float]:
 
 def text(chart: Flowchart) -> str:
     """The chart as plain text."""
-    widest = max(len(name(label, 30)) for label in chart.classes)
-    return "\n".join([*_lines(chart, chart.root, "", widest), "", *facts(chart), *notes(chart)])
+    said = [line for fact in [*facts(chart), *notes(chart)] for line in textwrap.wrap(fact, WIDTH)]
+    return "\n".join([*_lines(chart, chart.root), "", *said])
 
 
-def _lines(chart: Flowchart, node: Node, indent: str, widest: int) -> Iterator[str]:
+def _lines(chart: Flowchart, node: Node) -> Iterator[str]:
     if isinstance(node, Leaf):
-        yield _leaf(chart, node, widest)
+        yield _leaf(chart, node)
         return
-    yield f"{question(chart, node)}?  [{price(node.price)}]"
+    yield f"{question(chart, node)}? ({'free' if node.price == 0 else f'price {price(node.price)}'})"
     for k, (given, child) in enumerate(node.branches):
         final = k == len(node.branches) - 1
-        first, *others = _lines(chart, child, indent, widest)
+        first, *others = _lines(chart, child)
         mark = "•" if k == node.usual else " "
         arrow = "=>" if isinstance(child, Leaf) else "->"
         yield f"{'└─' if final else '├─'}{mark}{answer(chart, node, given)} {arrow} {first}"
-        yield from (f"{'  ' if final else '│ '}    {line}" for line in others)
+        yield from (f"{' ' if final else '│'}      {line}" for line in others)
 
 
-def _leaf(chart: Flowchart, leaf: Leaf, widest: int) -> str:
+def _leaf(chart: Flowchart, leaf: Leaf) -> str:
     share = leaf.proba[leaf.decision]
     filled = round(BAR * share)
     bar = "█" * filled + "░" * (BAR - filled)
