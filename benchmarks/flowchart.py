@@ -3,9 +3,9 @@
     python benchmarks/flowchart.py            # 10 splits
     python benchmarks/flowchart.py --splits 3 --picture breast-cancer.html
 
-The model is trained and wrapped on half of the rows. Of the other half two thirds grow the chart, and the rest measures it: the
-share of rows on which it decides like the policy (at most four features) and like the model with all 30 features, and
-the average number of features that it asks for, which is the average price where each costs 1.
+The model is trained and wrapped on half of the rows. Of the other half two thirds grow the chart, and the rest
+measures it: the share of rows on which it decides like the policy (at most four features) and like the model with all
+30 features, and the average number of features that it asks for, which is the average price where each costs 1.
 """
 
 from __future__ import annotations

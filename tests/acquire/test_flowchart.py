@@ -278,6 +278,24 @@ def test_a_group_branches_on_its_most_telling_column():
     assert asked.shape == (400, 3)
 
 
+def test_the_other_columns_of_a_group_cost_nothing_more():
+    X = whole_numbers(600, seed=1)
+
+    def both(rows):
+        rows = np.asarray(rows, dtype=float)
+        return np.eye(2)[((rows[:, 1] >= 4) & (rows[:, 2] >= 4)).astype(int)]
+
+    y = both(X).argmax(axis=1)
+    selector = fitted(both, "greedy", X[:200], groups={"panel": ["b", "c"]}, costs={"panel": 3.0}, y=y[:200])
+    chart = selector.flowchart(X[200:], max_depth=3)
+    assert {node.column for node in nodes(chart.root) if isinstance(node, Question)} == {1, 2}
+    first, *later = [node.price for node in nodes(chart.root) if isinstance(node, Question)]
+    assert first == 3.0
+    assert set(later) == {0.0}
+    assert {leaf.price for leaf in chart.leaves} == {3.0}
+    assert chart.measured.policy == 1.0
+
+
 def test_baselines_have_a_flowchart_and_rows_keep_theirs():
     X = np.random.default_rng(0).normal(size=(300, 5))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)

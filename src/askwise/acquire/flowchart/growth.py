@@ -1,15 +1,16 @@
 """Growing a flowchart: each node asks what the policy would ask for most of the rows that arrive there.
 
 The answers are grouped where what comes next changes: the next question, or the decision that the policy reaches in
-the end. A question is left out where the policy decides alike on all rows that arrive, or where no grouping of its
-answers matters, so the chart can be cheaper than the policy.
+the end. What is known already, because it is free or came with a group, can be branched on later. A question is left
+out where the policy decides alike on all rows that arrive, or where no grouping of its answers matters, so the chart
+can be cheaper than the policy.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,7 +62,7 @@ class Ends:
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Arrived:
     """The rows that arrive at a node: their positions, what is known of them, and what the policy would do next."""
 
@@ -69,6 +70,7 @@ class Arrived:
     state: Acquisition
     scores: np.ndarray  # (n, M), -inf for what cannot be bought, inf for what is free
     stopped: np.ndarray  # (n,) bool
+    used: frozenset[int] = frozenset()  # columns that the path has branched on
 
     @property
     def choice(self) -> np.ndarray:
@@ -81,14 +83,29 @@ class Arrived:
         state = self.state.take(which)
         state.left = np.full_like(state.left, state.left.min(initial=np.inf))
         within = affordable(state.prices.now(state.mask), state.left[:, None])
-        return Arrived(self.rows[which], state, np.where(within, self.scores[which], -np.inf), self.stopped[which])
+        scores = np.where(within, self.scores[which], -np.inf)
+        return replace(self, rows=self.rows[which], state=state, scores=scores, stopped=self.stopped[which])
 
     def without(self, feature: int) -> Arrived:
         """The same rows with `feature` not to be asked."""
         state, scores = self.state.copy(), self.scores.copy()
         state.available[:, feature] = False
         scores[:, feature] = -np.inf
-        return Arrived(self.rows, state, scores, self.stopped)
+        return replace(self, state=state, scores=scores)
+
+    def unused(self) -> list[int]:
+        """Known columns that the path has not branched on: of free features, and of groups."""
+        return [j for j in np.flatnonzero(self.state.rows.observed.any(axis=0)).tolist() if j not in self.used]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A way to go on: the rows after the answer, the column to branch on, its groups, and the price of the feature."""
+
+    after: Arrived
+    column: int
+    grouping: Grouping
+    price: float
 
 
 class Grower:
@@ -114,9 +131,12 @@ class Grower:
 
     def grow(self, max_depth: int) -> Node:
         """The chart with at most `max_depth` questions on a path."""
-        return self._node(self._arrive(np.arange(len(self.truth)), self.start), max_depth)
+        state = self.start.take(slice(None))
+        for feature in np.flatnonzero(np.asarray(state.prices.costs) == 0):
+            state.receive(np.where(state.available[:, feature], feature, -1), self.truth)
+        return self._node(self._arrive(np.arange(len(self.truth)), state), max_depth)
 
-    def _arrive(self, rows: np.ndarray, state: Acquisition) -> Arrived:
+    def _arrive(self, rows: np.ndarray, state: Acquisition, used: frozenset[int] = frozenset()) -> Arrived:
         """What the policy would do next with rows in `state`."""
         scores, stopped = [], []
         for block in _blocks(state):
@@ -125,7 +145,7 @@ class Grower:
             free = buyable & (part.prices.now(part.mask) == 0)
             scores.append(np.where(free, np.inf, part.choose(self.policy, buyable)[1]))
             stopped.append(self.stop.stops(part) & ~free.any(axis=1))
-        return Arrived(rows, state, np.concatenate(scores), np.concatenate(stopped))
+        return Arrived(rows, state, np.concatenate(scores), np.concatenate(stopped), used)
 
     def _node(self, here: Arrived, depth: int) -> Node:
         for _ in range(MOST_TRIED):
@@ -133,11 +153,13 @@ class Grower:
                 break
             feature = int(np.bincount(here.choice[here.choice >= 0]).argmax())
             after = self._ask(here, feature)
-            column, grouping = self._grouped(after, feature, last=depth == 1)
-            if grouping.n_groups > 1:
-                return self._question(here, after, feature, column, grouping, depth)
-            free = here.state.prices.now(here.state.mask)[:, feature].max() == 0
-            here = after if free else here.without(feature)
+            price = float(np.median(here.state.prices.now(here.state.mask)[:, feature]))
+            columns = here.state.schema.feature_columns[feature].tolist()
+            splits = [*self._splits(here, here.unused(), 0.0, depth), *self._splits(after, columns, price, depth)]
+            best = max(splits, key=lambda split: split.grouping.gain)  # what is known already comes first in a tie
+            if best.grouping.n_groups > 1:
+                return self._question(here, best, depth)
+            here = after if price == 0 else here.without(feature)
         return self._leaf(here)
 
     def _ask(self, here: Arrived, feature: int) -> Arrived:
@@ -146,26 +168,25 @@ class Grower:
         state.receive(np.where(state.available[:, feature], feature, -1), self.truth[here.rows])
         partly_known = len(state.schema.feature_columns[feature]) > 1  # then the branch without a value has paid, too
         state.left = np.where(state.mask[:, feature] | partly_known, state.left.min(), state.left)
-        return self._arrive(here.rows, state)
+        return self._arrive(here.rows, state, here.used)
 
-    def _grouped(self, after: Arrived, feature: int, last: bool) -> tuple[int, Grouping]:
-        """The column of `feature` and the grouping of its values that separate best what comes next."""
-        schema, decision = after.state.schema, self.ends.decision[after.rows]
-        nothing_more = np.full_like(after.choice, -1) if last else after.choice
-        found: list[tuple[int, Grouping]] = []
-        for column in schema.feature_columns[feature]:
+    def _splits(self, after: Arrived, columns: list[int], price: float, depth: int) -> list[Split]:
+        """For each of the `columns` the grouping of its values that separates best what comes next."""
+        next_feature = after.choice if depth > 1 else np.full(len(after.rows), -1)
+        labels = [next_feature, self.ends.decision[after.rows]]
+        found = []
+        for column in columns:
             cells = after.state.rows.values[:, column]
             there = ~np.isnan(cells)
-            group = group_categories if schema.is_category[column] else group_numbers
-            labels = [nothing_more[there], decision[there]]
-            found.append((int(column), group(cells[there], labels, self.fewest)))
-        return max(found, key=lambda pair: pair[1].gain)
+            group = group_categories if after.state.schema.is_category[column] else group_numbers
+            grouping = group(cells[there], [label[there] for label in labels], self.fewest)
+            found.append(Split(after, column, grouping, price))
+        return found
 
-    def _question(
-        self, here: Arrived, after: Arrived, feature: int, column: int, grouping: Grouping, depth: int
-    ) -> Node:
+    def _question(self, here: Arrived, split: Split, depth: int) -> Node:
+        after, column = replace(split.after, used=here.used | {split.column}), split.column
         cells = after.state.rows.values[:, column]
-        answers = _answers(grouping)
+        answers = _answers(split.grouping)
         if np.isnan(cells).sum() >= self.fewest:
             answers.append(Answer(unavailable=True))
         rows_of, usual = _routed(answers, cells)
@@ -175,8 +196,8 @@ class Grower:
         merged, usual = _merged(branches, usual)
         if len(merged) == 1:  # no answer changes the decision
             return self._leaf(here)
-        price = float(np.median(here.state.prices.now(here.state.mask)[:, feature]))
-        return Question(feature, column, price, len(here.rows), tuple(merged), usual)
+        feature = int(here.state.schema.owner[column])
+        return Question(feature, column, split.price, len(here.rows), tuple(merged), usual)
 
     def _leaf(self, here: Arrived) -> Leaf:
         """The end of a path: the average of the probabilities that the policy reaches on its rows."""
