@@ -13,8 +13,9 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquire import Confidence, Policy
 from askwise.acquire.flowchart.cuts import PRICE_OF_A_BRANCH, group_categories, group_numbers, neat_cut, segments
+from askwise.acquire.flowchart.growth import _merged
 from askwise.acquire.flowchart.mixin import SEED
-from askwise.acquire.flowchart.tree import Leaf, Question
+from askwise.acquire.flowchart.tree import Answer, Leaf, Question
 from askwise.baselines.static import StaticCMI
 
 
@@ -294,6 +295,25 @@ def test_the_other_columns_of_a_group_cost_nothing_more():
     assert set(later) == {0.0}
     assert {leaf.price for leaf in chart.leaves} == {3.0}
     assert chart.measured.policy == 1.0
+    assert "(no extra price)" in chart.to_text()
+
+
+def test_leaves_that_decide_alike_are_one_branch():
+    def leaf(decision, n):
+        return Leaf(decision, (1.0 - decision, float(decision)), n, float(n))
+
+    ranges = [(Answer(None, 1.0), leaf(0, 1)), (Answer(1.0, 2.0), leaf(0, 3)), (Answer(2.0, None), leaf(1, 2))]
+    merged, usual = _merged(ranges, 1)
+    assert merged == [(Answer(None, 2.0), Leaf(0, (1.0, 0.0), 4, 2.5)), ranges[2]]
+    assert usual == 0
+    apart = [(Answer(None, 1.0), leaf(0, 1)), (Answer(1.0, 2.0), leaf(1, 3)), (Answer(2.0, None), leaf(0, 2))]
+    assert _merged(apart, 2) == (apart, 2)
+    kinds = [(Answer(codes=(2,)), leaf(0, 1)), (Answer(codes=(1,)), leaf(1, 3)), (Answer(codes=(0,)), leaf(0, 1))]
+    assert [answer.codes for answer, _ in _merged(kinds, 2)[0]] == [(0, 2), (1,)]
+    assert _merged(kinds, 2)[1] == 0
+    gone = (Answer(unavailable=True), leaf(0, 2))
+    assert len(_merged([ranges[0], gone], 0)[0]) == 1  # nothing depends on it
+    assert len(_merged([ranges[0], ranges[2], gone], 0)[0]) == 3
 
 
 def test_baselines_have_a_flowchart_and_rows_keep_theirs():

@@ -224,16 +224,18 @@ def _routed(answers: list[Answer], cells: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _merged(branches: list[tuple[Answer, Node]], usual: int) -> tuple[list[tuple[Answer, Node]], int]:
-    """Neighboring leaves with the same decision as one, and where the `usual` branch then is."""
+    """Leaves with the same decision as one, of ranges only neighbors; and where the `usual` branch then is."""
     merged: list[tuple[Answer, Node]] = []
     place = []
     for answer, node in branches:
-        last = merged[-1] if merged else None
-        if last and _alike(last[1], node) and not answer.unavailable:
-            merged[-1] = (last[0].joined(answer), _joined(last[1], node))
+        first = 0 if answer.codes is not None else max(len(merged) - 1, 0)
+        same = [k for k in range(first, len(merged)) if _alike(merged[k][1], node) and not answer.unavailable]
+        if same:
+            before, leaf = merged[same[0]]
+            merged[same[0]] = (before.joined(answer), _joined(leaf, node))
         else:
             merged.append((answer, node))
-        place.append(len(merged) - 1)
+        place.append(same[0] if same else len(merged) - 1)
     if len(merged) == 2 and merged[1][0].unavailable and _alike(merged[0][1], merged[1][1]):
         return merged[:1], 0
     return merged, place[usual]

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from askwise.acquire.flowchart.tree import Answer, Leaf, Node, Question
 
 if TYPE_CHECKING:
@@ -53,7 +55,14 @@ def rows(n: int) -> str:
 def question(chart: Flowchart, node: Question) -> str:
     """What is asked: the feature, and of a group the column that counts."""
     feature, column = chart.schema.features[node.feature], chart.schema.columns[node.column].name
-    return name(feature) if feature == column else f"{name(feature)}: {name(column)}"
+    return name(column) if feature in column else f"{name(feature)}: {name(column)}"
+
+
+def cost_of(chart: Flowchart, node: Question) -> str:
+    """What a question costs where it is asked; the other columns of a group come with the first."""
+    if node.price > 0:
+        return f"price {price(node.price)}"
+    return "free" if np.asarray(chart.prices.costs)[node.feature] == 0 else "no extra price"
 
 
 def answer(chart: Flowchart, node: Question, given: Answer) -> str:
@@ -117,7 +126,7 @@ def _lines(chart: Flowchart, node: Node) -> Iterator[str]:
     if isinstance(node, Leaf):
         yield _leaf(chart, node)
         return
-    yield f"{question(chart, node)}? ({'free' if node.price == 0 else f'price {price(node.price)}'})"
+    yield f"{question(chart, node)}? ({cost_of(chart, node)})"
     for k, (given, child) in enumerate(node.branches):
         final = k == len(node.branches) - 1
         first, *others = _lines(chart, child)
@@ -155,7 +164,7 @@ def _add(chart: Flowchart, node: Node, lines: list[str]) -> str:
         label = f"{_quoted(name(chart.classes[node.decision]))} {share}<br/>{rows(node.n_rows)}, {cost(node)}"
         lines.append(f'    {key}(["{label}"])')
         return key
-    lines.append(f'    {key}["{_quoted(question(chart, node))}?<br/>{_quoted(price(node.price))}"]')
+    lines.append(f'    {key}["{_quoted(question(chart, node))}?<br/>{cost_of(chart, node)}"]')
     for k, (given, child) in enumerate(node.branches):
         mark = " •" if k == node.usual else ""
         below = _add(chart, child, lines)
