@@ -1,7 +1,7 @@
 """How well a flowchart of at most four questions stands for the policy: breast cancer, frozen MLP and forest.
 
     python benchmarks/flowchart.py            # 10 splits
-    python benchmarks/flowchart.py --splits 3 --picture breast-cancer.html
+    python benchmarks/flowchart.py --splits 3 --picture breast-cancer.svg
 
 The model is trained and wrapped on half of the rows. Of the other half two thirds grow the chart, and the rest
 measures it: the share of rows on which it decides like the policy (at most four features) and like the model with all
@@ -34,14 +34,14 @@ COLUMNS = ("policy", "full", "policy_full", "price", "policy_price")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--picture", type=Path, help="where to write the chart of the first split (MLP)")
+    parser.add_argument("--picture", type=Path, help="where to write the chart of the first split (MLP), as SVG")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print("model   policy stops at  like policy  like full row  policy like full  price  policy's  leaves")
     for model in ("mlp", "forest"):
         charts = [_charts(model, seed) for seed in range(options.splits)]
         if options.picture and model == "mlp":
-            options.picture.write_text(charts[0]["four features"].to_html(), encoding="utf-8")
+            options.picture.write_text(charts[0]["four features"].to_svg(), encoding="utf-8")
         for stop in STOPS:
             found = [chart[stop] for chart in charts]
             means = np.mean([[getattr(chart.measured, name) for name in COLUMNS] for chart in found], axis=0)

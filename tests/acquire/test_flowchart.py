@@ -389,4 +389,5 @@ def test_cuts_keep_enough_rows_on_each_side_and_are_neat():
     for below, above in ((0.0, 1.0), (1.0, 4.0), (-3.0, -2.0), (0.1337, 0.1352), (1e-12, 3e-12), (1e9, 1e9 + 1)):
         assert below < neat_cut(below, above) <= above
     assert neat_cut(3.0, 4.0) == 4.0
+    assert str(neat_cut(-0.03, 0.01)) == "0.0"
     assert str(neat_cut(0.1337, 0.1352)) == "0.134"

@@ -101,7 +101,7 @@ def neat_cut(below: float, above: float) -> float:
         if digits > 0 and float(below).is_integer() and float(above).is_integer():
             return float(math.ceil(middle))
         if below < round(middle, digits) <= above:
-            return float(round(middle, digits))
+            return float(round(middle, digits)) + 0.0  # never -0.0
     return float(above)
 
 
