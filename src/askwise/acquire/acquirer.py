@@ -21,6 +21,7 @@ from askwise.acquire.evaluation import (
     ends_of_one_run,
     measures,
 )
+from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
@@ -37,7 +38,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
