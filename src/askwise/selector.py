@@ -96,6 +96,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     epistemic_ : the `EpistemicEstimator` in use, or None
     adaptation_report_ : held-out log loss before and after by subset size, where the adaptation is trained
     policy_ : the `Policy` in use
+    stop_ : the stopping rule of the last `calibrate_stop`, or None
 
     Examples
     --------
@@ -151,7 +152,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "adaptation_report_"):  # not fitted until the end: parts of two fits must not mix
+        for name in (
+            "policy_",
+            "adaptation_report_",
+            "stop_",
+        ):  # not fitted until the end: parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -180,6 +185,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.policy = policy
         other._check_options()
         other.policy_ = other._make_policy()
+        other.stop_ = None  # calibrated for another policy
         return other
 
     def _check_model(self) -> None:
@@ -278,6 +284,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         table, seed = self.schema_.decode(known), self._seeds["model"]
         model = fitted_classifier(self.estimator, table, self.classes_[labels], weights, random_state=seed)
         return self._make_beliefs(FrozenModel(model, self.schema_), known, labels)
+
+    def _static_policy(self) -> Policy:
+        return self.with_policy("static").policy_
 
     def _risk_weight(self) -> float:
         self._check_risk_weight()

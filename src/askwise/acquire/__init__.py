@@ -2,6 +2,7 @@
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.dqn import DQN
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
@@ -11,6 +12,7 @@ from askwise.acquire.trajectory import Trajectory
 __all__ = [
     "DQN",
     "Acquisition",
+    "CalibratedStop",
     "Confidence",
     "FeatureAcquirer",
     "Greedy",

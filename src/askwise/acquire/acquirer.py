@@ -23,6 +23,7 @@ from askwise.acquire.evaluation import (
 )
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
+from askwise.acquire.stop_calibration import StopCalibration
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import BeliefModel, EpistemicEstimator
@@ -37,7 +38,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(StopCalibration, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -135,7 +136,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         budget: Any = None,
-        stop: Stopping | None = None,
+        stop: Stopping | str | None = None,
         available: Any = None,
         known: Any = None,
     ) -> Trajectory:
@@ -148,14 +149,14 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; None spends what it can.
+            A `Stopping` rule; ``"calibrated"`` is that of `calibrate_stop`; None spends what it can.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
             (n, M) or (M,) bool: features known from the start; they are not charged.
         """
-        self._check_stop(stop)
         truth = self._encode(X)
+        rule = self._stopping(stop, budget, len(truth))
         shape = (len(truth), len(self.features_))
         at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known", self.features_)
         there = self.schema_.any_column(truth.observed)
@@ -165,9 +166,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         blocks = self._blocks(len(truth))
         index = X.index if isinstance(X, pd.DataFrame) else None
         if len(blocks) == 1:
-            return replace(run_episodes(state, truth.values, policy, stop, self.progress), index=index)
+            return replace(run_episodes(state, truth.values, policy, rule, self.progress), index=index)
         runs = [
-            run_episodes(state.take(part), truth.values[part], policy, stop)
+            run_episodes(state.take(part), truth.values[part], policy, rule)
             for part in track(blocks, "acquiring", len(blocks), self.progress)
         ]
         return replace(Trajectory.concatenated(runs), index=index)
@@ -189,7 +190,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return pd.DataFrame([{"budget": b, **measures(labels, end)} for b, end in zip(budgets, ends, strict=True)])
 
     def start(
-        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | None = None
+        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
     ) -> Session:
         """Start a session for one case, with features given by name.
 
@@ -200,12 +201,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         budget
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; once it is met, nothing more is suggested.
+            A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested.
         """
         check_is_fitted(self, "policy_")
-        self._check_stop(stop)
+        rule = self._stopping(stop, budget, 1)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
-        return Session(self._state(nothing, budget, None), self.policy_, known, stop)
+        return Session(self._state(nothing, budget, None), self.policy_, known, rule)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` uses by default."""
@@ -219,12 +220,6 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def _risk_weight(self) -> float:
         """The weight of epistemic uncertainty in a gain."""
         return 0.0
-
-    def _check_stop(self, stop: Any) -> None:
-        if stop is not None and not isinstance(stop, Stopping):
-            raise InvalidInput(
-                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
-            )
 
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.

@@ -68,7 +68,10 @@ class Baseline(FeatureAcquirer):
         self.costs_ = self.prices_.costs
         self.epistemic_ = None
         rng = generator(self.random_state)
-        self.predictor_, self.policy_ = self._train(rows, class_positions(self.classes_, y), rng)
+        labels = class_positions(self.classes_, y)
+        self.predictor_, self.policy_ = self._train(rows, labels, rng)
+        self.predictor_.training_rows_, self.predictor_.training_labels_ = rows, labels
+        self.stop_ = None
         self.beliefs_ = BeliefModel(self.predictor_)
         return self
 

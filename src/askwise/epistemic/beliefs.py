@@ -125,16 +125,14 @@ class BeliefModel:
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        return Assessment(
-            belief.proba, decision, self._agreement(belief, rows, decision), self.uncertainty(belief, rows)
-        )
+        return Assessment(belief.proba, decision, self.agreement(belief, rows), self.uncertainty(belief, rows))
 
-    def _agreement(self, belief: Belief, rows: EncodedRows, decision: np.ndarray) -> np.ndarray:
+    def agreement(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
         """(n,) share of the completions that the wrapped model decides alike; without any, the largest probability."""
         if belief.completions is None:
             share = belief.proba.max(axis=1)
         else:
-            alike = self.decisions(belief.completions.answers[:, :, 0]) == decision[:, None]
+            alike = self.decisions(belief.completions.answers[:, :, 0]) == self.decisions(belief.proba)[:, None]
             share = (belief.completions.weights * alike).sum(axis=1)
         return np.where(rows.observed.all(axis=1), 1.0, np.minimum(share, 1.0))
 
