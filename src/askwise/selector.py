@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,26 +10,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.dqn import DQN
-from askwise.acquire.policies import Greedy, Policy, PolicyContext, Random, Static
-from askwise.epistemic import (
-    AuxiliaryEnsemble,
-    BeliefModel,
-    EpistemicEstimator,
-    FeatureDistance,
-    MCDropout,
-    Novelty,
-    suitable_epistemic,
-)
+from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
+from askwise.acquire.options import check_options, defaults_of, make_epistemic, make_policy, make_predictor
+from askwise.acquire.policies import Policy, PolicyContext
+from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
-from askwise.predict import (
-    ConditionalPredictor,
-    ImputedPredictor,
-    ReparametrizedPredictor,
-    RulePredictor,
-    SubsetPredictor,
-)
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
 from askwise.predict.wrapped import FrozenModel, fitted_classifier, warn_if_worse_than_prior
@@ -40,10 +25,7 @@ from askwise.rows import EncodedRows
 from askwise.schema import Groups, read_table
 from askwise.value import held_out_states
 
-ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
-EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
-POLICIES = ("auto", "greedy", "rl", "static", "random")
 
 
 class DynamicFeatureSelector(FeatureAcquirer):
@@ -169,11 +151,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         model = FrozenModel(self.estimator_, schema)
         self.classes_ = model.classes
         self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
-        make_novelty = Novelty if schema.tabular else _defaults(schema).make_novelty
+        make_novelty = Novelty if schema.tabular else defaults_of(schema).make_novelty
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         self._check_model()
-        self.policy_ = self._make_policy()
+        self.policy_ = self._fitted_policy(make_policy(self.policy, self.predictor_), self.beliefs_)
         if hasattr(self.predictor_, "adaptation_report_"):
             self.adaptation_report_ = self.predictor_.adaptation_report_
         return self
@@ -184,7 +166,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_ = other._make_policy()
+        other.policy_ = other._fitted_policy(make_policy(policy, other.predictor_), other.beliefs_)
         other.stop_ = None  # calibrated for another policy
         return other
 
@@ -196,14 +178,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
             warn_if_worse_than_prior(proba, self.predictor_.training_labels_[usable], self.classes_)
 
     def _check_options(self) -> None:
-        for name, value, known, family in (
-            ("adaptation", self.adaptation, ADAPTATIONS, SubsetPredictor),
-            ("policy", self.policy, POLICIES, Policy),
-            ("epistemic", self.epistemic, EPISTEMICS, EpistemicEstimator),
-        ):
-            named = value is None or isinstance(value, str)
-            if not isinstance(value, family) and not (named and value in known):
-                raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+        check_options(self.adaptation, self.epistemic, self.policy)
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs()})
         check_budget(self.budget, 1)
@@ -212,78 +187,51 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if not FINITE.allows(self.risk_weight):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
 
-    def _make_predictor(self, estimator: Any) -> SubsetPredictor:
-        seed = self._seeds["predictor"]
-        if isinstance(self.adaptation, SubsetPredictor):
-            predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=estimator)
-            return predictor
-        if not self.schema_.tabular:
-            made: SubsetPredictor = _defaults(self.schema_).make_predictor(
-                self.adaptation, estimator, seed, self.progress
-            )
-            return made
-        if self.adaptation == "mean":
-            return ImputedPredictor(estimator, "mean")
-        if self.adaptation == "rules":
-            return RulePredictor(estimator)
-        if self.adaptation in ("auto", "conditional"):
-            return ConditionalPredictor(estimator, random_state=seed)
-        return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)
-
-    def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> BeliefModel:
+    def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around `model`, from encoded rows and labels as positions in its classes."""
-        predictor = self._make_predictor(model.estimator).fit_encoded(model, rows, y)
-        epistemic = self._make_epistemic(predictor)
+        seeds, show = self._seeds, self.progress
+        unfitted = make_predictor(self.adaptation, model.estimator, self.schema_, seeds["predictor"], show)
+        predictor = unfitted.fit_encoded(model, rows, y)
+        kind = self.epistemic if members else None
+        epistemic = make_epistemic(kind, predictor, seeds["epistemic"], self.n_jobs, show)
         return BeliefModel(predictor, None if epistemic is None else epistemic.fit(predictor))
 
-    def _make_epistemic(self, predictor: SubsetPredictor) -> EpistemicEstimator | None:
-        seed = self._seeds["epistemic"]
-        if self.epistemic is None:
-            return None
-        if isinstance(self.epistemic, EpistemicEstimator):
-            return copy.copy(self.epistemic)  # a clone would drop the fit of given members
-        if not self.schema_.tabular:
-            made: EpistemicEstimator | None = _defaults(self.schema_).make_epistemic(self.epistemic, predictor, seed)
-            return made
-        kinds: dict[str, Callable[[], EpistemicEstimator]] = {
-            "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs, progress=self.progress),
-            "dropout": lambda: MCDropout(random_state=seed),
-            "distance": lambda: FeatureDistance(random_state=seed),
-        }
-        return kinds[suitable_epistemic(predictor) if self.epistemic == "auto" else self.epistemic]()
-
-    def _make_policy(self) -> Policy:
-        named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        policy: Policy
-        if isinstance(self.policy, Policy):
-            policy = clone(self.policy)
-        elif self.schema_.tabular:
-            policy = named[self.policy]()
-        else:
-            policy = _defaults(self.schema_).make_policy(self.policy, self.predictor_)
+    def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
+        """`policy`, fitted around `beliefs` on the rows they were fitted on."""
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
-        refit = None if used_as_it_is else self._fitted_without
+        refit = None if used_as_it_is or beliefs is not self.beliefs_ else self._fitted_without
         context = PolicyContext(
-            rows=self.predictor_.training_rows_,
-            y=self.predictor_.training_labels_,
+            rows=beliefs.predictor.training_rows_,
+            y=beliefs.predictor.training_labels_,
             schema=self.schema_,
             prices=self.prices_,
-            beliefs=self.beliefs_,
+            beliefs=beliefs,
             risk_weight=self.risk_weight,
-            held_out=lambda: held_out_states(self.beliefs_, self.schema_, refit, random_state=self._seeds["folds"]),
+            held_out=lambda: held_out_states(beliefs, self.schema_, refit, random_state=self._seeds["folds"]),
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
         return policy.fit(context)
 
-    def _fitted_without(self, rows: np.ndarray) -> BeliefModel:
-        """Predictor and members around a model fitted on all training rows except `rows`."""
+    def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
+        """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
         table, seed = self.schema_.decode(known), self._seeds["model"]
-        model = fitted_classifier(self.estimator, table, self.classes_[labels], weights, random_state=seed)
-        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels)
+        model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
+        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
+
+    def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
+        """Model, pool and policy fitted without a fold of the training rows, for each fold; see `cross_fitted`."""
+        return cross_fitted(
+            self.predictor_,
+            lambda held: self._fitted_without(held, members=False),
+            lambda beliefs: self._fitted_policy(clone(self.policy_), beliefs) if self.policy_.refits else self.policy_,
+            n_folds=n_folds,
+            n_rows=n_rows,
+            random_state=self._seeds["folds"],
+        )
 
     def _static_policy(self) -> Policy:
         return self.with_policy("static").policy_
@@ -291,8 +239,3 @@ class DynamicFeatureSelector(FeatureAcquirer):
     def _risk_weight(self) -> float:
         self._check_risk_weight()
         return float(self.risk_weight)
-
-
-def _defaults(schema: Any) -> Any:
-    """The module that resolves the names of options if rows are not those of a table; named by the schema."""
-    return schema.defaults()
