@@ -10,6 +10,7 @@ import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
+from askwise.acquire.crossfit import N_FOLDS, Fold
 from askwise.acquire.guarantee import FullRuns, threshold_sequence
 from askwise.acquire.policies import Policy, Static, mutual_information_ranking
 from askwise.acquire.prediction_sets import PredictionSets
@@ -224,7 +225,7 @@ class StopCalibration:
         policy.relevance_ = mutual_information_ranking(rows, self.predictor_.training_labels_, self.schema_, 0)
         return policy
 
-    def _cross_fit(self) -> Any:
+    def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
         """What was fitted without each fold of the training rows; None where that is impossible."""
         return None
 

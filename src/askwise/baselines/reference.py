@@ -100,7 +100,13 @@ class FullInformation(FullRowBaseline):
             name: np.repeat(values[:, None], run.n_steps + 1, axis=1) for name, values in found.as_dict().items()
         }
         everywhere = np.repeat(proba[:, None], run.n_steps + 1, axis=1)
-        return dataclasses.replace(run, proba=everywhere, uncertainty=Uncertainty(**uncertainty))
+        return dataclasses.replace(
+            run,
+            proba=everywhere,
+            decision=self.beliefs_.decisions(everywhere),
+            agreement=np.ones_like(run.agreement),
+            uncertainty=Uncertainty(**uncertainty),
+        )
 
 
 class ExactOracle(Baseline):
