@@ -83,7 +83,8 @@ def check_unseen(rows: EncodedRows, training: EncodedRows, owner: str) -> None:
     if binom.sf(found.sum() - 1, len(rows), twins) < TWINS_BY_CHANCE:
         raise InvalidInput(
             f"{owner} must hold rows that fit has not seen; {found.sum()} of its {len(rows)} rows were in fit (rows "
-            f"{listed(np.flatnonzero(found).tolist(), most=5)}). What the model knows by heart says nothing about new cases: leave these rows out."
+            f"{listed(np.flatnonzero(found).tolist(), most=5)}). Decisions on rows that the model was trained on say "
+            "little about new cases: leave these rows out."
         )
 
 

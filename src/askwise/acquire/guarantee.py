@@ -82,8 +82,9 @@ class FullRuns:
 
     def take(self, rows: np.ndarray) -> FullRuns:
         """Some of the cases, by position or by a boolean mask."""
-        parts: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return FullRuns(**{name: None if part is None else part[rows] for name, part in parts.items()})
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken: dict[str, Any] = {name: None if part is None else part[rows] for name, part in parts.items()}
+        return FullRuns(**taken)
 
     @classmethod
     def concatenated(cls, runs: Sequence[FullRuns]) -> FullRuns:
