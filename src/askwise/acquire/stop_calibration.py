@@ -16,12 +16,13 @@ from askwise.acquire.policies import Policy, Static, mutual_information_ranking
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.savings import LEVELS, check_levels, savings_table
 from askwise.acquire.stopping import Stopping
+from askwise.acquire.unseen import check_unseen
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
-from askwise.rows import EncodedRows, check_unseen
+from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 ROWS_TO_SHARE = 5
@@ -171,7 +172,7 @@ class StopCalibration:
         if training is not None:
             check_unseen(rows, training, "X_cal")
         goal.check_rows(len(rows))
-        labels = None if y is None else class_positions(self.classes_, np.asarray(y))
+        labels = None if y is None else class_positions(self.classes_, np.asarray(y), "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
 
     def _early_share(self, runs: FullRuns, budget: float, cross_fitted: bool) -> tuple[FullRuns, np.ndarray]:
