@@ -1,6 +1,7 @@
 """The maths of the calibrated stop, on numbers that can be checked by hand."""
 
 from math import comb, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def test_conformal_quantiles_count_the_new_case():
 
 def test_prediction_sets_cover_new_cases_after_every_number_of_purchases():
     rng = np.random.default_rng(0)
-    hits = {False: [], True: []}
+    hits: dict[bool, list[Any]] = {False: [], True: []}
     for _ in range(60):
         labels = rng.integers(0, 3, 400)
         # An overconfident prediction, better after the second purchase; class 2 is the hardest.
@@ -237,7 +238,7 @@ def test_savings_of_a_table_worked_out_by_hand():
 
 
 def test_goals_that_make_no_sense():
-    wrong = [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "exactly one of"),
         ({"agreement": 0.9, "average_price": 3}, "exactly one of"),
         ({"agreement": 1.0}, "agreement must be between 0 and 1"),

@@ -9,7 +9,10 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.policies import Policy
+from askwise.acquire.session import Session
+from askwise.acquire.stopping import Stopping
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Limits, check_limits
@@ -90,6 +93,17 @@ class FullRowBaseline(Baseline):
     sees_everything = True
 
     policy_: FullRowPolicy
+
+    def start(
+        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
+    ) -> Session:
+        """As that of `DynamicFeatureSelector`, without a calibrated stop."""
+        if isinstance(self._stopping(stop, budget, 1), CalibratedStop):
+            raise InvalidInput(
+                f"{type(self).__name__} reads the full row, which a session does not have; its calibrated stop is "
+                "valid in acquire only."
+            )
+        return super().start(known, budget, stop)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
         return self.policy_.reading(truth)
