@@ -7,8 +7,8 @@
 
 Rows are split into those to fit on, those to calibrate on and those to measure on; nothing is chosen on the last. Cases
 are run along the policy once per fitted model, without a stop, and every rule is read off these runs. Members and
-calibrated probabilities, which do not change the raw agreement, are left out to keep this fast; each command takes about
-a quarter of an hour on one core.
+calibrated probabilities, which do not change the raw agreement, are left out to keep this fast; each command takes
+about a quarter of an hour on one core.
 """
 
 from __future__ import annotations
@@ -134,22 +134,28 @@ def _average_prices(draws: list[FullRuns], population: FullRuns) -> None:
 
 
 def _coverage(draws: list[FullRuns], population: FullRuns) -> None:
-    """Coverage of 90 % prediction sets after one to five purchases, and where a rule for 95 % agreement stops."""
-    after: list[list[float]] = []
-    at_stop = []
+    """Coverage of 90 % prediction sets where a rule for 95 % agreement stops, and of cases still open before that."""
+    at_stop, while_open = [], []
     assert population.proba is not None
     assert population.labels is not None
-    for draw in draws[:50]:
+    for draw in draws:
         assert draw.proba is not None
         assert draw.labels is not None
-        sets = PredictionSets(draw.proba, draw.labels, draw.n_steps, 0.9)
-        members = np.stack([sets.members(population.proba[:, k], k) for k in range(population.proba.shape[1])], axis=1)
-        hit = np.take_along_axis(members, population.labels[:, None, None], axis=2)[:, :, 0]
-        after.append(hit[:, 1:6].mean(axis=0).tolist())
-        steps = population.stops_at(np.array([calibrated_threshold(draw, Goal(agreement=0.95))]))
-        at_stop.append(np.take_along_axis(hit, steps, axis=1).mean())
-    shown = ", ".join(f"{share:.3f}" for share in np.mean(after, axis=0))
-    print(f"  coverage of 90% sets after 1 to 5 purchases: {shown}; at the stop {np.mean(at_stop):.3f}", flush=True)
+        threshold = np.array([calibrated_threshold(draw, Goal(agreement=0.95))])
+        sets = PredictionSets(draw.proba, draw.labels, draw.stops_at(threshold)[:, 0], 0.9)
+        stops = population.stops_at(threshold)
+        truth = population.labels[:, None]
+        last = np.take_along_axis(population.proba, stops[:, :, None], axis=1)[:, 0]
+        at_stop.append(np.take_along_axis(sets.members(last, 0, stopped=True), truth, axis=1).mean())
+        for k in range(1, 4):
+            going = stops[:, 0] > k
+            members = sets.members(population.proba[going, k], k, stopped=False)
+            while_open.append(np.take_along_axis(members, truth[going], axis=1).mean() if going.any() else np.nan)
+    shown = ", ".join(f"{share:.3f}" for share in np.nanmean(np.reshape(while_open, (-1, 3)), axis=0))
+    print(
+        f"  coverage of 90% sets at the stop {np.mean(at_stop):.3f}; while open after 1 to 3 purchases {shown}",
+        flush=True,
+    )
 
 
 def estimated(options: argparse.Namespace) -> None:

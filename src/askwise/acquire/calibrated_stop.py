@@ -135,7 +135,7 @@ class CalibratedStop(Stopping):
     price, everything
         Average price of the calibration rows with the rule, and with everything bought.
     prediction_sets
-        Prediction sets by number of purchases; None without labels.
+        Prediction sets of open and of stopped cases; None without labels.
     """
 
     def __init__(

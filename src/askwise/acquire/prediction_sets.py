@@ -1,4 +1,4 @@
-"""Prediction sets by split conformal prediction, one quantile per number of purchases along the policy."""
+"""Prediction sets by split conformal prediction: by number of purchases while a case is open, and at its stop."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import numpy as np
 
 
 class PredictionSets:
-    """Sets of classes that hold the true one with probability `coverage`, after any number of purchases.
+    """Sets of classes that hold the true one with probability `coverage`, along a policy with a stopping rule.
 
-    The score of a class is 1 minus its probability. After k purchases a set holds the classes whose score is at most
-    the ceil((n + 1) * coverage)-th smallest score of the true class among the n calibration rows with k purchases; with
-    too few rows it holds all classes. The coverage is that of all cases after k purchases, on average over cases.
+    The score of a class is 1 minus its probability. A set holds the classes whose score is at most the
+    ceil((n + 1) * coverage)-th smallest score of the true class among n calibration rows; with too few rows, all
+    classes. For a case that has stopped these are all rows at their stops; for a case that is still open after k
+    purchases, the rows that were, too. One quantile for both would not do: cases that are easy stop early, and those
+    that go on are the others. The coverage is that of cases in the same situation, on average.
 
     Parameters
     ----------
@@ -18,8 +20,8 @@ class PredictionSets:
         (n, T + 1, C) predictions for the calibration rows along the policy.
     labels
         (n,) positions of the true classes.
-    n_steps
-        (n,) number of purchases of each row.
+    stops
+        (n,) number of purchases at which the rule stops each row.
     coverage
         The probability that a set holds the true class.
     by_class
@@ -27,23 +29,27 @@ class PredictionSets:
     """
 
     def __init__(
-        self, proba: np.ndarray, labels: np.ndarray, n_steps: np.ndarray, coverage: float, by_class: bool = False
+        self, proba: np.ndarray, labels: np.ndarray, stops: np.ndarray, coverage: float, by_class: bool = False
     ) -> None:
         self.coverage = coverage
         self.by_class = by_class
-        n_classes = proba.shape[2]
         scores = 1 - np.take_along_axis(proba, labels[:, None, None], axis=2)[:, :, 0]  # (n, T + 1)
-        self.limits_ = np.full((proba.shape[1], n_classes), np.inf)
-        for step, limits in enumerate(self.limits_):
-            there = n_steps >= step
-            for c in range(n_classes):
-                limits[c] = conformal_quantile(scores[there & ((labels == c) | (not by_class)), step], coverage)
+        at_stop = np.take_along_axis(scores, stops[:, None], axis=1)[:, 0]
+        groups = [(labels == c) | (not by_class) for c in range(proba.shape[2])]
+        self.limits_at_stop_ = np.array([conformal_quantile(at_stop[group], coverage) for group in groups])
+        self.limits_while_open_ = np.array(
+            [
+                [conformal_quantile(scores[group & (stops > step), step], coverage) for group in groups]
+                for step in range(int(stops.max()))
+            ]
+        ).reshape(-1, proba.shape[2])
 
-    def members(self, proba: np.ndarray, step: int) -> np.ndarray:
+    def members(self, proba: np.ndarray, step: int, stopped: bool) -> np.ndarray:
         """(n, C) classes in the set of each case after `step` purchases; the most probable one always is."""
-        if step >= len(self.limits_):
+        if not stopped and step >= len(self.limits_while_open_):
             return np.ones(proba.shape, dtype=bool)
-        within = 1 - proba <= self.limits_[step] + 1e-12  # one case and a batch may round differently
+        limits = self.limits_at_stop_ if stopped else self.limits_while_open_[step]
+        within = 1 - proba <= limits + 1e-12  # one case and a batch may round differently
         within[np.arange(len(proba)), proba.argmax(axis=1)] = True
         return np.asarray(within)
 

@@ -199,7 +199,7 @@ class Session:
         sets = self._stop.prediction_sets if isinstance(self._stop, CalibratedStop) else None
         if sets is None or self._departure:
             return None
-        members = sets.members(proba, int(self._state.mask.sum()))[0]
+        members = sets.members(proba, int(self._state.mask.sum()), stopped=self.suggest() is None)[0]
         return [plain(label) for label in self._state.beliefs.predictor.classes_[members]]
 
     @contextlib.contextmanager

@@ -109,10 +109,11 @@ class StopCalibration:
         goal.check_rows(len(runs))
         missing = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
         conditions = Conditions(self.policy_, self.prices_, self._risk_weight(), limit, missing)
+        threshold = calibrated_threshold(runs, goal, share)
         sets = None
         if runs.labels is not None and runs.proba is not None:
-            sets = PredictionSets(runs.proba, runs.labels, runs.n_steps, coverage, by_class)
-        threshold = calibrated_threshold(runs, goal, share)
+            stops = runs.stops_at(np.array([threshold]))[:, 0]
+            sets = PredictionSets(runs.proba, runs.labels, stops, coverage, by_class)
         self.stop_ = CalibratedStop(runs, threshold, goal, conditions, X_cal is None, sets)
         return self.stop_
 

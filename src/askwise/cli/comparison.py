@@ -40,6 +40,8 @@ class Comparison:
         Why buying everything is not the same as the model with everything; empty where it is.
     static, units
         What the static order and the features are called.
+    savings
+        What `selector.savings` finds on the held-out rows; None for images.
     """
 
     curves: pd.DataFrame
@@ -49,6 +51,7 @@ class Comparison:
     note: str = ""
     static: str = "static order"
     units: str = "features"
+    savings: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,12 @@ def compare(
     full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
     accuracy = float(np.mean(full == rows.y_test))
     trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    note = missing_note(selector, rows, accuracy) if selector.schema_.tabular else ""
-    return Comparison(curves, accuracy, not selector.prices_.uniform, trajectory, note)
+    priced = not selector.prices_.uniform
+    if not selector.schema_.tabular:
+        return Comparison(curves, accuracy, priced, trajectory)
+    say("stopping each case in time")
+    note = missing_note(selector, rows, accuracy)
+    return Comparison(curves, accuracy, priced, trajectory, note, savings=selector.savings(rows.X_test))
 
 
 def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:

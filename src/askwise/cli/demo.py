@@ -16,7 +16,7 @@ from askwise.tables import TableOptions
 if TYPE_CHECKING:
     from askwise.selector import DynamicFeatureSelector
 
-STEPS = 11
+STEPS = 12
 IMAGES = ("mnist",)
 RULES_SHOWN = 3
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]

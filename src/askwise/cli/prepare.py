@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from askwise.acquire.session import as_json
 from askwise.cli.comparison import Comparison
 from askwise.cli.console import make_console
 from askwise.cli.options import RULE_MODELS, Adaptation, Model, Source
@@ -17,6 +18,8 @@ from askwise.reference_models import ReferenceModel, train_reference_model
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
 from askwise.tables import read_table
+
+SAVINGS_MEASURED = ("price", "low", "high", "share")
 
 
 def prepare(
@@ -59,6 +62,7 @@ def about(
 
 def facts(rows: ReferenceModel, selector: DynamicFeatureSelector, comparison: Comparison) -> dict[str, Any]:
     """What a demo found, ready for JSON."""
+    savings = [] if comparison.savings is None else comparison.savings.to_dict("records")
     return {
         "data": rows.dataset.name,
         "model": rows.model,
@@ -67,6 +71,7 @@ def facts(rows: ReferenceModel, selector: DynamicFeatureSelector, comparison: Co
         "full_accuracy": comparison.full,
         "note": comparison.note,
         "curves": comparison.curves.to_dict("records"),
+        "savings": [{**row, **{name: as_json(row[name]) for name in SAVINGS_MEASURED}} for row in savings],
     }
 
 
