@@ -174,9 +174,10 @@ class FeatureAcquirer(StopCalibration, ClassifierMixin, BaseEstimator):
         return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error and cost, one row per budget.
+        """Accuracy, balanced accuracy, log loss, calibration error, cost, and decisions kept, one row per budget.
 
-        `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
+        `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
+        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
         """
         truth = self._encode(X)
         given = np.asarray(y)
@@ -187,7 +188,11 @@ class FeatureAcquirer(StopCalibration, ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        return pd.DataFrame([{"budget": b, **measures(labels, end)} for b, end in zip(budgets, ends, strict=True)])
+        decide = self.beliefs_.decisions
+        full = decide(self.predictor_.full_proba(truth))
+        kept = [float(np.mean(decide(end.proba) == full)) for end in ends]
+        found = [{**measures(labels, end), "kept": share} for end, share in zip(ends, kept, strict=True)]
+        return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(
         self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None

@@ -35,12 +35,12 @@ from askwise.cli.wording import (
 )
 from askwise.errors import AskwiseError
 from askwise.files import write_whole
-from askwise.plotting import COLORS, GRID, INK, PAPER, SOFT, svg, template
+from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
 WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c")
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
-SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy")
+SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept")
 """Columns of the table of numbers that are shown in percent."""
 
 _BLUE = (0.231, 0.435, 0.831)
@@ -114,7 +114,7 @@ def draw_savings(savings: pd.DataFrame, priced: bool) -> Figure:
         at = np.arange(len(levels)) + 0.26 * ((len(ways) - 1) / 2 - k)
         price = rows["price"].to_numpy()
         around = np.abs(np.stack([price - rows["low"], rows["high"] - price]))
-        style = {"ecolor": SOFT, "elinewidth": 1.2}
+        style = {"ecolor": INK, "elinewidth": 1.2}
         axes.barh(at, price, 0.24, xerr=around, error_kw=style, color=WAY_COLORS[k], label=way, gid=f"savings-{k}")
         for y, value in zip(at, price, strict=True):
             axes.text(1.01 * everything, y, "never" if np.isnan(value) else f"{value:.3g}", va="center", size=8)
