@@ -4,6 +4,7 @@ from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.dqn import DQN
+from askwise.acquire.flowchart.chart import Flowchart
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
@@ -15,6 +16,7 @@ __all__ = [
     "CalibratedStop",
     "Confidence",
     "FeatureAcquirer",
+    "Flowchart",
     "Greedy",
     "Policy",
     "PolicyMasks",

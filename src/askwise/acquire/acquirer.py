@@ -21,6 +21,7 @@ from askwise.acquire.evaluation import (
     ends_of_one_run,
     measures,
 )
+from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stop_calibration import StopCalibration
@@ -38,7 +39,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(StopCalibration, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -177,7 +178,8 @@ class FeatureAcquirer(StopCalibration, ClassifierMixin, BaseEstimator):
         """Accuracy, balanced accuracy, log loss, calibration error, cost, and decisions kept, one row per budget.
 
         `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
-        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
+        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
+        the price of everything.
         """
         truth = self._encode(X)
         given = np.asarray(y)
