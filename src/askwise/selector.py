@@ -208,7 +208,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if unseen is not None:
             at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
             return self._visited(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)
-        folds = self._cross_fit(n_rows=MOST_ROWS)
+        folds = self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)
         if folds is None:
             return None
         found, rows, y = [], self.predictor_.training_rows_, self.predictor_.training_labels_

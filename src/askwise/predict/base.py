@@ -45,6 +45,9 @@ class SubsetPredictor(BaseEstimator):
     averages_the_model = False
     """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
 
+    slow_to_fit = False
+    """Whether models are trained for subsets, so that calibration takes fewer folds."""
+
     model_: Any
 
     def __init__(self, estimator: Any) -> None:

@@ -58,6 +58,8 @@ class MaskTrainedPredictor(SubsetPredictor):
         Seed, and whether to show a progress bar.
     """
 
+    slow_to_fit = True
+
     def __init__(
         self,
         estimator: Any,
