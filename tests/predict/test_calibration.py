@@ -24,24 +24,28 @@ def states(n, n_sizes, seed=0):
     return proba, np.repeat(np.arange(n_sizes), n), labels
 
 
+def temperatures(*args):
+    return fit_temperatures(*args)[0].temperatures
+
+
 def test_a_temperature_undoes_a_known_distortion_at_every_size():
     proba, size, labels = states(4000, 4)
     wrong = np.array([1.0, 1.6, 2.2, 2.5])  # less sharp than what happens, more so with more features
-    found = fit_temperatures(tempered(proba, wrong[size][:, None]), size, labels, 5)
+    found = temperatures(tempered(proba, wrong[size][:, None]), size, labels, 5)
     assert_allclose(found[:4], 1 / wrong, rtol=0.1)
     assert_allclose(found[4:], found[3])  # sizes that no case visits are as the nearest
-    sharp = fit_temperatures(tempered(proba, 0.5), size, labels, 5)
+    sharp = temperatures(tempered(proba, 0.5), size, labels, 5)
     assert_allclose(sharp, 2, rtol=0.1)
-    assert_allclose(fit_temperatures(proba, size, labels, 5), 1, atol=0.06)
+    assert_allclose(temperatures(proba, size, labels, 5), 1, atol=0.06)
 
 
 def test_few_rows_leave_the_probabilities_as_they_are():
     proba, size, labels = states(2, 4)
-    few = fit_temperatures(tempered(proba, 3.0), size, labels, 4)
+    few = temperatures(tempered(proba, 3.0), size, labels, 4)
     assert (np.abs(np.log(few)) < 0.4).all()
     many, sizes, true = states(2000, 4)
     alone = np.append(np.flatnonzero(sizes < 3), np.flatnonzero(sizes == 3)[:2])  # two states of the last size
-    found = fit_temperatures(tempered(many[alone], 2.0), sizes[alone], true[alone], 4)
+    found = temperatures(tempered(many[alone], 2.0), sizes[alone], true[alone], 4)
     assert_allclose(found[3], found[2], rtol=0.2)
 
 
@@ -49,14 +53,14 @@ def test_the_gradients_are_those_of_the_losses(monkeypatch):
     proba, size, labels = states(50, 3)
     losses = []
 
-    def keep(loss, start, **options):
-        losses.append(loss)
-        return type("Found", (), {"x": start})
+    def keep(loss, start, args=(), **options):
+        losses.append(lambda x: loss(x, *args))
+        return type("Found", (), {"x": start, "fun": 0.0})
 
     monkeypatch.setattr(calibration, "minimize", keep)
-    fit_temperatures(proba, size, labels, 3)
+    fit_temperatures(proba, size, labels, 3, [0.3])
     fit_agreement(proba.max(axis=1), labels == 0)
-    for loss, at in zip(losses, ([0.3, -0.2, 0.5], [0.4, -0.7]), strict=True):
+    for loss, at in zip(losses, ([0.3, -0.2, 0.5, -3.0], [0.4, -0.7]), strict=True):
         error = check_grad(lambda x, f=loss: f(x)[0], lambda x, f=loss: f(x)[1], np.array(at))
         assert error < 1e-4
 
@@ -70,6 +74,18 @@ def test_tempering_keeps_the_order_of_classes_and_sums_to_one():
         assert_array_equal(found == 0, proba == 0)
     assert_allclose(tempered(proba, 1.0), proba, atol=1e-15)
     assert tempered(proba, 0.5)[0, 0] > 0.6 > tempered(proba, 2.0)[0, 0]
+
+
+def test_a_floor_is_found_where_some_labels_are_arbitrary():
+    proba, size, _ = states(4000, 3)
+    sharp = tempered(proba, 0.2)
+    rng = np.random.default_rng(1)
+    drawn = (sharp.cumsum(axis=1) < rng.random((len(sharp), 1))).sum(axis=1).clip(max=2)
+    arbitrary = np.where(rng.random(len(drawn)) < 0.1, rng.integers(3, size=len(drawn)), drawn)
+    found, _ = fit_temperatures(sharp, size, arbitrary, 3)
+    assert found.floor == pytest.approx(0.1, abs=0.02)
+    assert_allclose(found.temperatures, 1, atol=0.15)
+    assert found.proba(sharp, size).min() >= found.floor / 3
 
 
 def test_every_answer_about_a_case_gets_the_temperature_of_its_size():

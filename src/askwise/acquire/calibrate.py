@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,21 +85,20 @@ def calibrated(
     decisions
         Function of probabilities (N, C) that returns the positions of the classes decided for.
     """
-    temperatures = fit_temperatures(states.proba, states.size, states.labels, n_features)
-    calibration = Calibration(temperatures)
+    calibration, spread = fit_temperatures(states.proba, states.size, states.labels, n_features)
     proba = calibration.proba(states.proba, states.size)
     votes, decision = proba if states.votes is None else states.votes, decisions(proba)
     agreement = np.take_along_axis(votes, decision[:, None], axis=1)[:, 0]
     slope, intercept = fit_agreement(agreement, decision == states.final)
-    return Calibration(temperatures, slope, intercept), _report(states, n_features)
+    return replace(calibration, slope=slope, intercept=intercept), _report(states, n_features, spread)
 
 
-def _report(states: VisitedStates, n_features: int) -> pd.DataFrame:
+def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:
     part = states.case % N_PARTS
     after = np.empty(len(part))
     for k in np.unique(part):
         rest, held = states.take(part != k), states.take(part == k)
-        without = Calibration(fit_temperatures(rest.proba, rest.size, rest.labels, n_features))
+        without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
     losses = {"size": states.size, "before": log_losses(states.proba, states.labels), "after": after}
     by_size = pd.DataFrame(losses).groupby("size")
