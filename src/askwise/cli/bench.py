@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -106,25 +106,15 @@ def bench(
     data can be added to the same folder. Then: askwise report DIR.
     """
     with failures(f"Finished trials are kept in {out}; the same command continues from there."):
-        from askwise.bench.grid.run import check_suites, left_out, not_installed, run
+        from askwise.bench.grid.run import Grid, run
 
         console = make_console(stderr=True)
         started = time.monotonic()
         failed: list[Progress] = []
-        named = _names("--methods", methods), _names("--data", data)
-        steps = run(
-            suites,
-            out,
-            profile=profile.value,
-            seeds=seeds,
-            methods=named[0],
-            data=named[1],
-            jobs=jobs,
-            all_rows=rows is Rows.all,
-        )
-        chosen = check_suites(suites)
-        lacking = not_installed(chosen, named[0])
-        for line in [*lacking, *(left_out(chosen, *named) if "all" not in suites else [])]:
+        choice: dict[str, Any] = {"profile": profile.value, "seeds": seeds, "all_rows": rows is Rows.all}
+        choice |= {"methods": _names("--methods", methods), "data": _names("--data", data)}
+        steps, grid = run(suites, out, jobs=jobs, **choice), Grid(suites, **choice)
+        for line in [*grid.not_installed(), *(grid.left_out() if "all" not in suites else [])]:
             console.print(line, soft_wrap=True)
         for n_run, step in enumerate(steps, start=1):
             failed += [step] if step.errors else []

@@ -72,28 +72,22 @@ def known_data() -> list[str]:
     return sorted([*names(), *MADE, *IMAGES])
 
 
+def check_data(name: str) -> None:
+    """Refuse an unknown name."""
+    if name not in known_data():
+        raise InvalidInput(f"There is no data set {name!r}. The data sets are: {', '.join(known_data())}.")
+
+
 def make_task(data: str, prices: str, seed: int, limits: Limits, settings: Settings = OURS) -> Task:
     """80 % of the rows to train, 20 % to test, by class, or by row group where rows belong together."""
-    if data not in known_data():
-        raise InvalidInput(f"There is no data set {data!r}. The data sets are: {', '.join(known_data())}.")
+    check_data(data)
     if data in IMAGES:
         return Task(data, prices, seed, costs=None, **draw_images(data, prices, seed, limits, settings))
     dataset = make_switch(SWITCH_ROWS, random_state=seed) if data in MADE else load(data)
-    train, test = split_rows(
-        dataset, seed, test_share=TEST_SHARE, most_training=limits.training, most_test=limits.testing
-    )
-    return Task(
-        data,
-        prices,
-        seed,
-        dataset.X.iloc[train],
-        dataset.y[train],
-        dataset.X.iloc[test],
-        dataset.y[test],
-        _costs(dataset, prices, seed),
-        dataset.groups,
-        settings,
-    )
+    most = {"most_training": limits.training, "most_test": limits.testing}
+    train, test = split_rows(dataset, seed, test_share=TEST_SHARE, **most)
+    parts = dataset.X.iloc[train], dataset.y[train], dataset.X.iloc[test], dataset.y[test]
+    return Task(data, prices, seed, *parts, _costs(dataset, prices, seed), dataset.groups, settings)
 
 
 def _costs(dataset: Any, prices: str, seed: int) -> Any:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from askwise.bench.paper.image_results import ACCURACIES, DATA, METHODS
+from askwise.bench.paper.paper_results import IMAGE_ACCURACIES as ACCURACIES
+from askwise.bench.paper.paper_results import IMAGE_METHODS as METHODS
+from askwise.bench.paper.paper_results import IMAGES as DATA
 from askwise.bench.report.figures import Panel, Panels, Picture, line_picture
 from askwise.bench.report.rows import Quantity, curves
 from askwise.bench.report.tables import Entry, Table, entry_of, over_budgets_and_seeds, shown, table_of

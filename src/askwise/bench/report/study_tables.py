@@ -50,7 +50,7 @@ def _summary(rows: pd.DataFrame) -> Table | None:
         paper = paper_results.SUMMARY.get(data, ("", "", "", ""))
         counts = [f"{column.mean()[data]:,.0f}" for column in columns[:3]]
         sizes = [
-            Entry(ours, paper=f"{theirs:,}" if theirs else "") for ours, theirs in zip(counts, paper, strict=False)
+            Entry(ours, paper=f"{theirs:,.0f}" if theirs else "") for ours, theirs in zip(counts, paper, strict=False)
         ]
         model = entry_of(columns[3].mean()[data], columns[3].std()[data], 3, str(paper[3]))
         body.append((Entry(data_name(data)), *sizes, model))
