@@ -76,8 +76,7 @@ Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
 Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
 Profiles = Annotated[
-    Profile,
-    typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + "."),
+    Profile, typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + ".")
 ]
 Amount = Annotated[Rows, typer.Option(help="all: every row of a large table, whatever the profile says.")]
 Listing = Annotated[

@@ -14,10 +14,7 @@ from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
 RANDOM_ORDERS = 5
-MISSING_CELLS = {
-    "mean": "askwise puts typical values there",
-    "rules": "askwise leaves out conditions on them",
-}
+MISSING_CELLS = {"mean": "askwise puts typical values there", "rules": "askwise leaves out conditions on them"}
 """What an adaptation does about cells that are missing for real, where it is not the default."""
 
 
@@ -62,11 +59,7 @@ class Story:
 
 
 def compare(
-    selector: DynamicFeatureSelector,
-    rows: Any,
-    budgets: Sequence[float],
-    seed: int,
-    say: Callable[[str], None],
+    selector: DynamicFeatureSelector, rows: Any, budgets: Sequence[float], seed: int, say: Callable[[str], None]
 ) -> Comparison:
     """Accuracy by budget of askwise, of one static order and of random orders, all with the same predictions."""
     say("asking wisely")

@@ -22,15 +22,7 @@ import askwise
 from askwise.acquire import Trajectory
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.options import check_report_path
-from askwise.cli.wording import (
-    NONE_FIRES,
-    NONE_POSSIBLE,
-    short,
-    shown_number,
-    shown_value,
-    step_name,
-    warnings_of,
-)
+from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
 from askwise.errors import AskwiseError
 from askwise.files import write_whole
 from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from askwise.bench.paper import evidence, paper_results
+from askwise.bench.paper import evidence
+from askwise.bench.paper import paper_results as paper
 from askwise.bench.paper.accuracy_claims import ACCURACY_CLAIMS, BOTH_REMLP, accuracy, gain, printed
 from askwise.bench.paper.claims import Claim, Term, Verdict, agreement, compared, judged, larger
 from askwise.bench.paper.image_claims import IMAGE_CLAIMS
@@ -22,8 +23,6 @@ WITH_MEMBERS = ("greedy-cart", "rl-mlp", "rl-remlp")
 JOINT, SEPARATE = ("dime", "vip"), ("greedy-cart", "rl-remlp")
 SIGNS = {"AURC": 1, "AUROC": -1, "risk at 80 %": 1, "risk at 90 %": 1}
 """Metrics of selective prediction: times the sign, more is worse."""
-
-BY_ERROR = {"loss": "error"}
 
 
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
@@ -43,8 +42,9 @@ def _rejected(metric: str, measure: str | list[str] = "total") -> Quantity:
     return Quantity("selective", metric, {"measure": measure})
 
 
-def _abs_gap(model: str) -> Quantity:
-    return Quantity("reparametrization", f"mean_abs_delta_{model}")
+def _rejects(what: str, method: str, by: str, other: str, margin: float = 0.0) -> Term:
+    """Rejection by one measure has a lower AURC than that by another, in points."""
+    return Term(what, [(100, method, _rejected("aurc", other)), (-100, method, _rejected("aurc", by))], margin)
 
 
 def _grows(what: str, method: str, metric: str, low: float, high: float, scale: float = 1, margin: float = 0) -> Term:
@@ -54,20 +54,20 @@ def _grows(what: str, method: str, metric: str, low: float, high: float, scale: 
 
 def _column(table: str, column: int) -> dict[str, float]:
     """One column of a table of the paper, by method."""
-    return {name: row[column] for name, row in getattr(paper_results, table).items()}
+    return {name: row[column] for name, row in getattr(paper, table).items()}
 
 
 def _against_others(what: str, prices: str, method: str, sign: int) -> Term:
     """A method against the mean of the other methods of the figures, on Cirrhosis."""
     quantity = accuracy(prices, data="cirrhosis")
-    others = [name for name in paper_results.IN_FIGURES if name != method]
+    others = [name for name in paper.IN_FIGURES if name != method]
     return Term(f"{what}, points:", [(100 * sign, method, quantity), (-100 * sign, others, quantity)])
 
 
 def _printed(prices: str, method: str) -> tuple[float, float]:
     """What the paper prints for a method on Cirrhosis, and the mean of the others."""
     by_method = printed(prices, "cirrhosis")
-    others = [by_method[name] for name in paper_results.IN_FIGURES if name != method]
+    others = [by_method[name] for name in paper.IN_FIGURES if name != method]
     return by_method[method], float(np.mean(others))
 
 
@@ -94,11 +94,10 @@ def _resilience() -> Claim:
             f"loss of {method_name(a)} over that of {method_name(b)}, points:",
             [(100, a, clean), (-100, a, noisy), (-100, b, clean), (100, b, noisy)],
         )
-        for a in SEPARATE
-        for b in JOINT
+        for a, b in product(SEPARATE, JOINT)
     ]
     lost = {
-        name: np.mean([line[0][0] - line[-1][0] for (n, _), line in paper_results.SHIFT.items() if n == name])
+        name: np.mean([line[0][0] - line[-1][0] for (n, _), line in paper.SHIFT.items() if n == name])
         for name in (*JOINT, *SEPARATE)
     }
     agree = max(lost[name] for name in JOINT) < min(lost[name] for name in SEPARATE)
@@ -106,17 +105,19 @@ def _resilience() -> Claim:
     return Claim(text, "Appendix F", terms, agreement(agree, f"losses {lost}"))
 
 
-_KL_REF, _BIASED = Quantity("bias", "mean_kl_ref"), " ".join(paper_results.BIAS)
+_KL_REF, _BIASED = Quantity("bias", "mean_kl_ref"), " ".join(paper.BIAS)
 _NO_WEIGHT = _weighted("epistemic", [0.0])
 _POSITIVE_WEIGHTS = _weighted("epistemic", [weight for weight in RISK_WEIGHTS if weight > 0])
 _NEGATIVE_WEIGHTS = _weighted("epistemic", [weight for weight in RISK_WEIGHTS if weight < 0])
-_GAP = Quantity("risk_gap", "mean_delta", BY_ERROR)
-_SHIFTED = sorted({name for name, _ in paper_results.SHIFT})
-_LOST = max(100 * (line[0][0] - line[k][0]) for line in paper_results.SHIFT.values() for k in (1, 2))
-_VARIANCES = [[entry[2] for entry in line] for line in paper_results.SHIFT.values() if not np.isnan(line[0][2])]
-_CALMER = [f"{method_name(n)} at {b} %" for (n, b), line in paper_results.SHIFT.items() if line[0][1] >= line[-1][1]]
-_STRENGTH = [paper_results.VARIABLE[name].average for name in paper_results.BIAS]
-_RHO = spearmanr(_STRENGTH, [ratio for _, _, ratio in paper_results.BIAS.values()]).statistic
+_LAST = accuracy("uniform", data="heart", end="max")
+_GAP = Quantity("risk_gap", "mean_delta", {"loss": "error"})
+_IMPUTED, _ADAPTED = (Quantity("reparametrization", f"mean_abs_delta_{name}") for name in ("imputed", "adapted"))
+_SHIFTED = sorted({name for name, _ in paper.SHIFT})
+_LOST = max(100 * (line[0][0] - line[k][0]) for line in paper.SHIFT.values() for k in (1, 2))
+_VARIANCES = [[entry[2] for entry in line] for line in paper.SHIFT.values() if not np.isnan(line[0][2])]
+_VARIANCES_GROW = all(low < high for line in _VARIANCES for low, high in pairwise(line))
+_CALMER = [f"{method_name(n)} at {b} %" for (n, b), line in paper.SHIFT.items() if line[0][1] >= line[-1][1]]
+_RHO = spearmanr([paper.VARIABLE[name].average for name in paper.BIAS], list(_column("BIAS", 2).values())).statistic
 _EQUAL, _EQUAL_OTHERS = _printed("uniform", "greedy-cart")
 _RANDOM, _RANDOM_OTHERS = _printed("variable", "greedy-cart")
 _CWCF, _CWCF_OTHERS = _printed("uniform", "cwcf")
@@ -126,13 +127,13 @@ STUDY_CLAIMS = [
         "Positive lambda lowers epistemic uncertainty",
         "Table 2",
         [Term("e at 0 minus e above it:", [(1, None, _NO_WEIGHT), (-1, None, _POSITIVE_WEIGHTS)])],
-        agreement(paper_results.LAMBDA["positive"][2] < paper_results.LAMBDA["zero"][2]),
+        agreement(paper.LAMBDA["positive"][2] < paper.LAMBDA["zero"][2]),
     ),
     Claim(
         "Negative lambda raises epistemic uncertainty",
         "Table 2",
         [Term("e below 0 minus e at it:", [(1, None, _NEGATIVE_WEIGHTS), (-1, None, _NO_WEIGHT)])],
-        agreement(paper_results.LAMBDA["negative"][2] > paper_results.LAMBDA["zero"][2]),
+        agreement(paper.LAMBDA["negative"][2] > paper.LAMBDA["zero"][2]),
     ),
     Claim(
         "Lambda of 0.1 is more accurate than 0",
@@ -152,25 +153,21 @@ STUDY_CLAIMS = [
         "They agree with the full model more than DIME does (KL to it)",
         "Section 4.2",
         larger(Quantity("bias", "mean_kl_full"), f"dime > {BY_RL}"),
-        agreement(min(_column("BIAS", 1).values()) < paper_results.BIAS["dime"][1], "DIME is the nearest of all"),
+        agreement(min(_column("BIAS", 1).values()) < paper.BIAS["dime"][1], "DIME is the nearest of all"),
     ),
     Claim(
         "Entropy rejects better than aleatoric, epistemic uncertainty or variance (AURC)",
         "Appendix E",
         [
-            Term(
-                f"{method_name(m)}, {other.replace('_', ' ')}:",
-                [(100, m, _rejected("aurc", other)), (-100, m, _rejected("aurc"))],
-            )
-            for m in WITH_MEMBERS
-            for other in ("aleatoric", "mutual_information", "variance")
+            _rejects(f"{method_name(name)}, {other.replace('_', ' ')}:", name, "total", other)
+            for name, other in product(WITH_MEMBERS, ("aleatoric", "mutual_information", "variance"))
         ],
     ),
     compared(
         "VIP has the lowest AURC",
         "Appendix E",
         _rejected("aurc"),
-        f"{' '.join(paper_results.SELECTIVE)} > vip",
+        f"{' '.join(paper.SELECTIVE)} > vip",
         _column("SELECTIVE", 0),
         scale=100,
     ),
@@ -193,12 +190,9 @@ STUDY_CLAIMS = [
         "Appendix F",
         [
             _grows(f"{method_name(name)}, {low:g} to {high:g}:", name, "variance", low, high)
-            for name in SEPARATE
-            for low, high in pairwise(paper_results.SHIFT_SIGMAS)
+            for name, (low, high) in product(SEPARATE, pairwise(paper.SHIFT_SIGMAS))
         ],
-        agreement(
-            all(low < high for line in _VARIANCES for low, high in pairwise(line)), "one step shows no change in print"
-        ),
+        agreement(_VARIANCES_GROW, "one step shows no change in print"),
     ),
     Claim(
         "The calibration error of every method grows with the noise (0 to 2)",
@@ -212,10 +206,10 @@ STUDY_CLAIMS = [
         [
             Term(
                 "Pearson's r",
-                [(1, "greedy-cart", Quantity("risk_gap", "pearson", {**BY_ERROR, "measure": "variance"}))],
+                [(1, "greedy-cart", Quantity("risk_gap", "pearson", {"loss": "error", "measure": "variance"}))],
             )
         ],
-        agreement(sum(r for (name, _), (r, _) in paper_results.RISK_GAP.items() if name == "greedy-cart") > 0),
+        agreement(sum(r for (name, _), (r, _) in paper.RISK_GAP.items() if name == "greedy-cart") > 0),
     ),
     Claim(
         "For RL ReMLP there is hardly any gap (between -0.02 and 0.02)",
@@ -225,8 +219,8 @@ STUDY_CLAIMS = [
     Claim(
         "Reparametrization narrows the risk gap",
         "Appendix F",
-        [Term("|gap|:", [(1, "rl-remlp", _abs_gap("imputed")), (-1, "rl-remlp", _abs_gap("adapted"))])],
-        agreement(paper_results.REPARAMETRIZATION["all"][3] < paper_results.REPARAMETRIZATION["all"][2]),
+        [Term("|gap|:", [(1, "rl-remlp", _IMPUTED), (-1, "rl-remlp", _ADAPTED)])],
+        agreement(paper.REPARAMETRIZATION["all"][3] < paper.REPARAMETRIZATION["all"][2]),
     ),
     Claim(
         "Cases of high aleatoric uncertainty have low epistemic uncertainty",
@@ -257,10 +251,7 @@ STUDY_CLAIMS = [
         [
             Term(
                 f"{method_name(name)} over greedy CART, all features",
-                [
-                    (sign, m, accuracy("uniform", data="heart", end="max"))
-                    for sign, m in ((100, name), (-100, "greedy-cart"))
-                ],
+                [(100, name, _LAST), (-100, "greedy-cart", _LAST)],
             )
             for name in evidence.NEURAL
         ],
@@ -290,13 +281,8 @@ STUDY_CLAIMS = [
         "Rejection by variance is close to that by EU (AURC within a point)",
         "Appendix E",
         [
-            Term(
-                f"{method_name(name)}, 1 minus the difference:",
-                [(sign, name, _rejected("aurc", "variance")), (-sign, name, _rejected("aurc", "mutual_information"))],
-                1.0,
-            )
-            for name in WITH_MEMBERS
-            for sign in (100, -100)
+            _rejects(f"{method_name(name)}, 1 minus the difference:", name, *measures, 1.0)
+            for name, measures in product(WITH_MEMBERS, permutations(("variance", "mutual_information"), 2))
         ],
     ),
     _resilience(),
