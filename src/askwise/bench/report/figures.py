@@ -46,7 +46,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines by method: `lines` and `dotted` have a row per method and a column per budget."""
+    """Lines by method: a row per method and a column per budget. Or points by a key: rows of x and y under that key."""
 
     title: str
     lines: pd.DataFrame
@@ -55,7 +55,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels side by side with axes of one kind."""
+    """Panels side by side with axes of one kind; `diagonal` draws the line of equal coordinates."""
 
     panels: Sequence[Panel]
     x: str
@@ -64,6 +64,7 @@ class Panels:
     percent: bool = False
     zero: bool = False
     one_scale: bool = False
+    diagonal: bool = False
 
 
 def method_colors(rows: pd.DataFrame) -> dict[str, str]:

@@ -99,11 +99,11 @@ def _unavailable(rows: pd.DataFrame) -> Table | None:
         for share in settings(rows, "unavailable", "unavailable_share")
     }
     note = "Accuracy in percent when a share of the features of each row is unavailable."
-    return by_method(rows, "Unavailable features", "Section 2.1", note, columns, {})
+    return by_method(rows, "Unavailable features", "Section 2.1", note, columns)
 
 
 def _l1(rows: pd.DataFrame) -> Table | None:
     weights = settings(rows, "l1_weights", "l1")
     columns = {f"L1 {weight:g}": (Quantity("l1_weights", "accuracy", {"l1": weight}), 100, 2) for weight in weights}
     note = "Accuracy in percent by the L1 weight of the value network."
-    return by_method(rows, "Regularization of the value network", "Appendix G", note, columns, {})
+    return by_method(rows, "Regularization of the value network", "Appendix G", note, columns)

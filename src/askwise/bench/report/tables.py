@@ -173,7 +173,8 @@ def by_method(
     label: str,
     note: str,
     columns: Mapping[str, tuple[Quantity, float, int]],
-    printed: Mapping[str, Sequence[float]],
+    printed: Mapping[str, Sequence[float]] | None = None,
+    over: str = " Mean over data, budgets and seeds ± spread over seeds.",
 ) -> Table | None:
     """A table with a column per (quantity, scale, digits); a method that lacks data that others have says so."""
     found = {head: over_data(rows, quantity, scale) for head, (quantity, scale, _) in columns.items()}
@@ -183,10 +184,10 @@ def by_method(
         lacking = f" ({n_data[method]:.0f} of {n_data.max():.0f} data)" if n_data[method] < n_data.max() else ""
         line = [Entry(method_name(method) + lacking)]
         for at, (head, (_, _, digits)) in enumerate(columns.items()):
-            paper = f"{printed[method][at]:.{digits}f}" if method in printed else ""
+            paper = f"{printed[method][at]:.{digits}f}" if printed and method in printed else ""
             line.append(entry_of(found[head]["mean"].get(method), found[head]["spread"].get(method), digits, paper))
         body.append(line)
-    note += " Mean over data, budgets and seeds ± spread over seeds."
+    note += over
     if printed:
         note += other_data(rows, next(iter(columns.values()))[0].study)
     return table_of(title, label, note, ("method", *columns), body)
