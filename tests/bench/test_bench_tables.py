@@ -353,7 +353,7 @@ def test_verdicts():
         ([finding(-1, -1.8, -1.4)], FAILS),
         ([finding(-1, -1.8, -1.4), finding(1, 1.1, 0.9)], UNDECIDED),  # one of two may be so by chance
     ]:
-        assert judged(Claim("c", "w", lambda rows: []), findings).verdict == verdict
+        assert judged(Claim("w: c", lambda rows: []), findings).verdict == verdict
 
 
 def test_a_comparison_is_paired_by_data_and_seed():
@@ -384,8 +384,8 @@ def test_terms_have_a_margin_and_a_scale():
 
 
 def test_what_the_paper_prints_is_checked_too():
-    assert better("", "", "variable", "rl-remlp > vip").printed == "agree"
-    against = better("", "", "variable", "greedy-cart > invase").printed
+    assert better("w: c", "variable", "rl-remlp > vip").printed == "agree"
+    against = better("w: c", "variable", "greedy-cart > invase").printed
     assert against.startswith("contradict: Greedy CART* 62.4 and INVASE")
 
 

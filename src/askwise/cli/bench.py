@@ -47,23 +47,19 @@ def _list_bench(wanted: bool) -> None:
     from askwise.bench.paper.paper_claims import CLAIMS
     from askwise.bench.report.illustrations import ILLUSTRATIONS
 
-    typer.echo("profiles")
-    for name, about in PROFILES.items():
-        typer.echo(f"  {name:<14} {about}")
-    typer.echo("suites")
-    for name, suite in SUITES.items():
-        typer.echo(f"  {name:<14} {suite.title} ({suite.paper})")
-    typer.echo("methods")
-    for name, method in METHODS.items():
-        lacking = "" if method.installed else f" (skipped: {method.package} is not installed)"
-        typer.echo(f"  {name:<24} {method.title}{lacking}")
-    typer.echo(f"data\n  {', '.join(known_data())}")
-    typer.echo("illustrations (drawn in every report)")
-    for illustration in ILLUSTRATIONS:
-        typer.echo(f"  {illustration.title} ({illustration.label})")
-    typer.echo("claims (judged in every report of two seeds or more)")
-    for claim in CLAIMS:
-        typer.echo(f"  {claim.text} ({claim.where})")
+    sections = {
+        "profiles": [f"{name:<14} {about}" for name, about in PROFILES.items()],
+        "suites": [f"{name:<14} {suite.title} ({suite.paper})" for name, suite in SUITES.items()],
+        "methods": [
+            f"{name:<24} {method.title}{'' if method.installed else f' (skipped: {method.package} is not installed)'}"
+            for name, method in METHODS.items()
+        ],
+        "data": [", ".join(known_data())],
+        "illustrations (drawn in every report)": [f"{each.title} ({each.label})" for each in ILLUSTRATIONS],
+        "claims (judged in every report of two seeds or more)": [f"{each.text} ({each.where})" for each in CLAIMS],
+    }
+    for heading, lines in sections.items():
+        typer.echo("\n  ".join([heading, *lines]))
     raise typer.Exit
 
 

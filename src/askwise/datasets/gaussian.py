@@ -36,14 +36,7 @@ LIMITS: Limits = {
 class GaussianDataset(SyntheticDataset):
     """Rows of a mixture of Gaussians, one per class; see `make_gaussian`.
 
-    Attributes
-    ----------
-    prior
-        Probability of each class, (C,).
-    means
-        Mean of each class, (C, D).
-    covariances
-        Covariance of each class, (C, D, D).
+    Of each class: the probability `prior` (C,), `means` (C, D) and `covariances` (C, D, D).
     """
 
     prior: np.ndarray

@@ -35,13 +35,7 @@ switch, and then features of the block that it names."""
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SwitchDataset(SyntheticDataset):
-    """Blocks of features and a switch that says which block matters; see `make_switch`.
-
-    Attributes
-    ----------
-    n_settings, block_size, n_noise, noise, categorical_switch
-        As given to `make_switch`.
-    """
+    """Blocks of features and a switch that says which block matters, as given to `make_switch`."""
 
     n_settings: int
     block_size: int

@@ -17,9 +17,9 @@ def accuracy(prices: str, metric: str = "accuracy", data: str | None = None, end
     return Quantity("accuracy", metric, {"prices": prices} | ({"data": data} if data else {}), end)
 
 
-def better(text: str, where: str, prices: str, pairs: str) -> Claim:
+def better(sentence: str, prices: str, pairs: str) -> Claim:
     """The first method of each pair is the more accurate one, and so it is in print."""
-    return compared(text, where, accuracy(prices), pairs, printed(prices), scale=100)
+    return compared(sentence, accuracy(prices), pairs, printed(prices), scale=100)
 
 
 def printed(prices: str, data: str | None = None) -> dict[str, float]:
@@ -41,8 +41,8 @@ def on_each_table() -> Claim:
         for data, pairs in tables.items()
         for said in opposite(pairs, printed("variable", data), f" on {data_name(data)}")
     ]
-    text = "It helps on every data set under both policies, except for the greedy one on Yeast"
-    return Claim(text, "Section 4.2", terms, agreement(not against, ", ".join(against)))
+    sentence = "Section 4.2: It helps on every data set under both policies, except for the greedy one on Yeast"
+    return Claim(sentence, terms, agreement(not against, ", ".join(against)))
 
 
 def gain(what: str, method: str, margin: float = 0.0, sign: int = 1) -> Term:
@@ -68,53 +68,45 @@ _BELOW_STATIC = [name for name in evidence.DYNAMIC if paper_results.UNIFORM[name
 _N_DYNAMIC = len(evidence.DYNAMIC)
 
 ACCURACY_CLAIMS = [
-    better("RL ReMLP has the best average accuracy", "Table 1", "variable", f"rl-remlp > {ALL}"),
-    better("VIP is the best greedy method", "Section 4.2", "variable", f"vip > {GREEDY}"),
+    better("Table 1: RL ReMLP has the best average accuracy", "variable", f"rl-remlp > {ALL}"),
+    better("Section 4.2: VIP is the best greedy method", "variable", f"vip > {GREEDY}"),
     better(
-        "With a neural backbone RL beats the greedy policy",
-        "Section 4.2",
+        "Section 4.2: With a neural backbone RL beats the greedy policy",
         "variable",
         "rl-remlp > greedy-remlp, rl-mlp > greedy-mlp",
     ),
     better(
-        "With a rule-based backbone RL is worse than the greedy policy",
-        "Section 4.2",
+        "Section 4.2: With a rule-based backbone RL is worse than the greedy policy",
         "variable",
         "greedy-cart > rl-cart, greedy-ftree > rl-ftree",
     ),
     better(
-        "Reparametrization helps on average: ReMLP beats MLP under both policies",
-        "Section 4.2",
+        "Section 4.2: Reparametrization helps on average: ReMLP beats MLP under both policies",
         "variable",
         REPARAMETRIZED,
     ),
     on_each_table(),
-    better("DIME is the worst greedy method", "Table 1", "variable", f"{GREEDY} > dime"),
-    better("Greedy CART beats CWCF, DIME and INVASE", "Section 5", "variable", "greedy-cart > cwcf dime invase"),
+    better("Table 1: DIME is the worst greedy method", "variable", f"{GREEDY} > dime"),
+    better("Section 5: Greedy CART beats CWCF, DIME and INVASE", "variable", "greedy-cart > cwcf dime invase"),
     better(
-        "Neural backbones beat rule-based ones",
-        "Section 5",
+        "Section 5: Neural backbones beat rule-based ones",
         "variable",
         "rl-remlp rl-mlp > rl-cart rl-ftree, greedy-remlp greedy-mlp > greedy-cart greedy-ftree",
     ),
     Claim(
-        "The choices of ReMLP and VIP beat random ones",
-        "Figure 1",
+        "Figure 1: The choices of ReMLP and VIP beat random ones",
         [gain(f"{method_name(name)}, points gained", name) for name in (*BOTH_REMLP, "vip")],
     ),
     Claim(
-        "The choices of DIME are hardly better than random ones (by less than a point)",
-        "Figure 1",
+        "Figure 1: The choices of DIME are hardly better than random ones (by less than a point)",
         [gain("1 minus the points gained", "dime", 1.0, -1)],
     ),
     Claim(
-        "Entropy falls with the budget, by own and by random choices",
-        "Section 5",
+        "Section 5: Entropy falls with the budget, by own and by random choices",
         [fall("nats, own choices", (1, "entropy")), fall("nats, random choices", (1, "random_entropy"))],
     ),
     Claim(
-        "It falls about as much by random choices (at least 0.8 times as much)",
-        "Section 5",
+        "Section 5: It falls about as much by random choices (at least 0.8 times as much)",
         [
             fall(
                 "fall by random choices minus 0.8 times that by own ones, nats",
@@ -123,31 +115,27 @@ ACCURACY_CLAIMS = [
             )
         ],
     ),
-    Claim("More budget can mean less accuracy", "Section 5", evidence.accuracy_not_monotone),
-    better("VIP has the best average accuracy", "Appendix E", "uniform", f"vip > {ALL}"),
+    Claim("Section 5: More budget can mean less accuracy", evidence.accuracy_not_monotone),
+    better("Appendix E: VIP has the best average accuracy", "uniform", f"vip > {ALL}"),
     better(
-        "No dynamic method except VIP beats static CMI",
-        "Appendix E",
+        "Appendix E: No dynamic method except VIP beats static CMI",
         "uniform",
         f"vip > static-cmi, static-cmi > {BUT_VIP}",
     ),
     Claim(
-        "Static CMI beats half of the dynamic methods, six of twelve",
-        "Appendix E",
+        "Appendix E: Static CMI beats half of the dynamic methods, six of twelve",
         evidence.static_beats_half,
         agreement(2 * len(_BELOW_STATIC) == _N_DYNAMIC, f"{len(_BELOW_STATIC)} of {_N_DYNAMIC} are below it"),
     ),
-    better("TabNet is below static CMI", "Appendix E", "uniform", "static-cmi > tabnet"),
+    better("Appendix E: TabNet is below static CMI", "uniform", "static-cmi > tabnet"),
     better(
-        "RL beats the greedy policy for every backbone",
-        "Appendix E",
+        "Appendix E: RL beats the greedy policy for every backbone",
         "uniform",
         ", ".join(f"rl-{name} > greedy-{name}" for name in ("remlp", "mlp", "cart", "ftree")),
     ),
-    better("Rule-based methods with RL beat CWCF", "Appendix E", "uniform", "rl-cart rl-ftree > cwcf"),
+    better("Appendix E: Rule-based methods with RL beat CWCF", "uniform", "rl-cart rl-ftree > cwcf"),
     Claim(
-        "Every method is better under equal prices than under random ones",
-        "Appendix E",
+        "Appendix E: Every method is better under equal prices than under random ones",
         [
             Term(
                 f"{method_name(name)}, points",
@@ -158,10 +146,9 @@ ACCURACY_CLAIMS = [
         ],
         agreement(len(_EASIER) == len(paper_results.UNIFORM), f"{len(_EASIER)} of {len(paper_results.UNIFORM)}"),
     ),
-    Claim("On Wine most methods pass 95 % with 8 features", "Appendix E", evidence.wine_is_easy),
+    Claim("Appendix E: On Wine most methods pass 95 % with 8 features", evidence.wine_is_easy),
     Claim(
-        "On Diabetes VIP and RL ReMLP are calibrated (ECE below 0.03)",
-        "Appendix E",
+        "Appendix E: On Diabetes VIP and RL ReMLP are calibrated (ECE below 0.03)",
         [
             Term(
                 f"0.03 minus the ECE of {method_name(name)}",

@@ -86,12 +86,21 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, the evidence for it, and whether the paper's own figures agree."""
+    """A sentence of the paper ("where: what"), the evidence for it, and whether the paper's own figures agree."""
 
-    text: str
-    where: str
+    sentence: str
     evidence: Sequence[Term] | Callable[[pd.DataFrame], list[Finding]]
     printed: str = ""
+
+    @property
+    def where(self) -> str:
+        """The section, table or figure."""
+        return self.sentence.split(": ")[0]
+
+    @property
+    def text(self) -> str:
+        """What is claimed."""
+        return self.sentence.split(": ", 1)[1]
 
     def look(self, rows: pd.DataFrame) -> list[Finding]:
         """What the rows say about it."""
@@ -150,18 +159,12 @@ def mean_of(rows: pd.DataFrame, methods: Methods, quantity: Quantity, keys: list
 
 
 def compared(
-    text: str,
-    where: str,
-    quantity: Quantity,
-    pairs: str,
-    printed: Mapping[str, float] | None = None,
-    *,
-    scale: float = 1,
+    sentence: str, quantity: Quantity, pairs: str, printed: Mapping[str, float] | None = None, *, scale: float = 1
 ) -> Claim:
     """The first method of each of the pairs has the larger value, and so has it in print."""
     against = opposite(pairs, printed) if printed else []
     agree = agreement(not against, ", ".join(against)) if printed else ""
-    return Claim(text, where, larger(quantity, pairs, scale), agree)
+    return Claim(sentence, larger(quantity, pairs, scale), agree)
 
 
 def opposite(pairs: str, printed: Mapping[str, float], on: str = "") -> list[str]:

@@ -11,7 +11,6 @@ from askwise.bench.paper.evidence import calibration_and_accuracy
 from askwise.bench.paper.paper_results import IMAGE_ACCURACIES, IMAGE_METHODS, IMAGES, OURS_ON_IMAGES
 from askwise.bench.report.rows import Quantity, method_name
 
-WHERE = "Section 4.3"
 PHOTOGRAPHS = ("cifar10", "imagenette")
 DROPS = "patch-dime patch-vip > cnn recnn"
 ALIKE = 2.0
@@ -52,8 +51,7 @@ _RISES = [IMAGES[name] for name in IMAGES if _printed("recnn > cnn", name)[0] >=
 
 IMAGE_CLAIMS = [
     Claim(
-        "VIP has the best accuracy over all images",
-        WHERE,
+        "Section 4.3: VIP has the best accuracy over all images",
         larger(_ACCURACY, f"patch-vip > {' '.join(IMAGE_ACCURACIES)}", 100),
         agreement(
             _BEST == "patch-vip",
@@ -61,14 +59,12 @@ IMAGE_CLAIMS = [
         ),
     ),
     Claim(
-        "Frozen networks drop on CIFAR-10 and Imagenette (below DIME and VIP)",
-        WHERE,
+        "Section 4.3: Frozen networks drop on CIFAR-10 and Imagenette (below DIME and VIP)",
         _above(DROPS, *PHOTOGRAPHS),
         agreement(min(_printed(DROPS, *PHOTOGRAPHS)) > 0),
     ),
     Claim(
-        f"Reparametrization alone does not improve images (by less than {ALIKE:g} points)",
-        WHERE,
+        f"Section 4.3: Reparametrization alone does not improve images (by less than {ALIKE:g} points)",
         [
             Term(
                 f"{ALIKE:g} minus the gain ({IMAGES[name]})",
@@ -80,29 +76,24 @@ IMAGE_CLAIMS = [
         agreement(not _RISES, f"it does on {', '.join(_RISES)}"),
     ),
     Claim(
-        "AdCNN is above CNN",
-        WHERE,
+        "Section 4.3: AdCNN is above CNN",
         _above("adcnn > cnn", *IMAGES),
         agreement(min(_printed("adcnn > cnn", *IMAGES)) > 0),
     ),
     Claim(
-        "On images, the proposed policies beat random patches",
-        "Figure 2",
+        "Figure 2: On images, the proposed policies beat random patches",
         [_gain(f"{method_name(name)}, points", name) for name in OURS_ON_IMAGES],
     ),
     Claim(
-        f"VIP hardly gains from its policy on images (less than {ALIKE:g} points)",
-        "Figure 2",
+        f"Figure 2: VIP hardly gains from its policy on images (less than {ALIKE:g} points)",
         [_gain(f"{ALIKE:g} minus the gain", "patch-vip", scale=-100, margin=ALIKE)],
     ),
     Claim(
-        "DIME gains less over random patches than AdCNN",
-        "Figure 2",
+        "Figure 2: DIME gains less over random patches than AdCNN",
         [Term("points", [*_gain("", "adcnn").parts, *_gain("", "patch-dime", scale=-100).parts])],
     ),
     Claim(
-        f"On images, epistemic is far below aleatoric uncertainty (1/{FAR_BELOW})",
-        WHERE,
+        f"Section 4.3: On images, epistemic is far below aleatoric uncertainty (1/{FAR_BELOW})",
         [
             Term(
                 f"{method_name(name)}, aleatoric minus {FAR_BELOW} epistemic",
@@ -112,8 +103,7 @@ IMAGE_CLAIMS = [
         ],
     ),
     Claim(
-        "Calibration improves with every patch",
-        "Figure 3",
+        "Figure 3: Calibration improves with every patch",
         [
             Term(
                 f"ECE at {a} minus that at {b} patches",
@@ -123,15 +113,13 @@ IMAGE_CLAIMS = [
             for a, b in pairwise(range(1, MOST_PATCHES + 1))
         ],
     ),
-    Claim("The calibration error of images falls as accuracy rises", "Figure 3", calibration_and_accuracy),
+    Claim("Figure 3: The calibration error of images falls as accuracy rises", calibration_and_accuracy),
     Claim(
-        "On images, the proposed policies and the default beat the order from the middle",
-        "beyond the paper",
+        "beyond the paper: On images, the proposed policies and the default beat the order from the middle",
         [_gain(f"{method_name(name)}, points", name, "middle") for name in (*OURS_ON_IMAGES, "patch-askwise")],
     ),
     compared(
-        "The default of this library beats DIME, VIP and GDFS on images",
-        "beyond the paper",
+        "beyond the paper: The default of this library beats DIME, VIP and GDFS on images",
         _ACCURACY,
         "patch-askwise > patch-dime patch-vip patch-gdfs",
         scale=100,

@@ -82,8 +82,8 @@ def _cart_is_worst() -> Claim:
             terms.append(Term(what, [(100 * sign, "greedy-cart", quantity), (-100 * sign, other, quantity)]))
             if sign * figures[other] > sign * figures["greedy-cart"]:
                 worse.append(f"{method_name(other)} in {head}")
-    text = "CART is the worst in selective prediction, in every metric"
-    return Claim(text, "Appendix E", terms, agreement(not worse, f"worse: {', '.join(worse)}"))
+    sentence = "Appendix E: CART is the worst in selective prediction, in every metric"
+    return Claim(sentence, terms, agreement(not worse, f"worse: {', '.join(worse)}"))
 
 
 def _resilience() -> Claim:
@@ -101,8 +101,8 @@ def _resilience() -> Claim:
         for name in (*JOINT, *SEPARATE)
     }
     agree = max(lost[name] for name in JOINT) < min(lost[name] for name in SEPARATE)
-    text = "Jointly trained methods (DIME, VIP) lose less to strong noise"
-    return Claim(text, "Appendix F", terms, agreement(agree, f"losses {lost}"))
+    sentence = "Appendix F: Jointly trained methods (DIME, VIP) lose less to strong noise"
+    return Claim(sentence, terms, agreement(agree, f"losses {lost}"))
 
 
 _KL_REF, _BIASED = Quantity("bias", "mean_kl_ref"), " ".join(paper.BIAS)
@@ -124,70 +124,60 @@ _CWCF, _CWCF_OTHERS = _printed("uniform", "cwcf")
 
 STUDY_CLAIMS = [
     Claim(
-        "Positive lambda lowers epistemic uncertainty",
-        "Table 2",
+        "Table 2: Positive lambda lowers epistemic uncertainty",
         [Term("e at 0 minus e above it:", [(1, None, _NO_WEIGHT), (-1, None, _POSITIVE_WEIGHTS)])],
         agreement(paper.LAMBDA["positive"][2] < paper.LAMBDA["zero"][2]),
     ),
     Claim(
-        "Negative lambda raises epistemic uncertainty",
-        "Table 2",
+        "Table 2: Negative lambda raises epistemic uncertainty",
         [Term("e below 0 minus e at it:", [(1, None, _NEGATIVE_WEIGHTS), (-1, None, _NO_WEIGHT)])],
         agreement(paper.LAMBDA["negative"][2] > paper.LAMBDA["zero"][2]),
     ),
     Claim(
-        "Lambda of 0.1 is more accurate than 0",
-        "Section 4.2",
+        "Section 4.2: Lambda of 0.1 is more accurate than 0",
         [Term("points", [(100, None, _weighted("accuracy", [0.1])), (-100, None, _weighted("accuracy", [0.0]))])],
     ),
-    compared("DIME is closest to the model of the subset", "Table 3", _KL_REF, f"{_BIASED} > dime", _column("BIAS", 0)),
-    compared("Greedy CART is farthest from it", "Table 3", _KL_REF, f"greedy-cart > {_BIASED}", _column("BIAS", 0)),
+    compared("Table 3: DIME is closest to the model of the subset", _KL_REF, f"{_BIASED} > dime", _column("BIAS", 0)),
+    compared("Table 3: Greedy CART is farthest from it", _KL_REF, f"greedy-cart > {_BIASED}", _column("BIAS", 0)),
     compared(
-        "Methods trained by RL lean toward the full model more than DIME does (KL ratio)",
-        "Section 4.2",
+        "Section 4.2: Methods trained by RL lean toward the full model more than DIME does (KL ratio)",
         Quantity("bias", "kl_ratio"),
         f"{BY_RL} > dime",
         _column("BIAS", 2),
     ),
     Claim(
-        "They agree with the full model more than DIME does (KL to it)",
-        "Section 4.2",
+        "Section 4.2: They agree with the full model more than DIME does (KL to it)",
         larger(Quantity("bias", "mean_kl_full"), f"dime > {BY_RL}"),
         agreement(min(_column("BIAS", 1).values()) < paper.BIAS["dime"][1], "DIME is the nearest of all"),
     ),
     Claim(
-        "Entropy rejects better than aleatoric, epistemic uncertainty or variance (AURC)",
-        "Appendix E",
+        "Appendix E: Entropy rejects better than aleatoric, epistemic uncertainty or variance (AURC)",
         [
             _rejects(f"{method_name(name)}, {other.replace('_', ' ')}:", name, "total", other)
             for name, other in product(WITH_MEMBERS, ("aleatoric", "mutual_information", "variance"))
         ],
     ),
     compared(
-        "VIP has the lowest AURC",
-        "Appendix E",
+        "Appendix E: VIP has the lowest AURC",
         _rejected("aurc"),
         f"{' '.join(paper.SELECTIVE)} > vip",
         _column("SELECTIVE", 0),
         scale=100,
     ),
     compared(
-        "Reparametrization helps to find failures (AUROC)",
-        "Appendix E",
+        "Appendix E: Reparametrization helps to find failures (AUROC)",
         _rejected("auroc"),
         "rl-remlp > rl-mlp",
         _column("SELECTIVE", 2),
         scale=100,
     ),
     Claim(
-        "Noise of up to 0.2 costs less than 4 points of accuracy",
-        "Appendix F",
+        "Appendix F: Noise of up to 0.2 costs less than 4 points of accuracy",
         [_grows(f"{method_name(m)}, 4 minus the loss:", m, "accuracy", 0, 0.2, 100, 4) for m in _SHIFTED],
         agreement(_LOST < 4, f"{_LOST:.0f}"),
     ),
     Claim(
-        "Ensemble variance grows with every step of the noise",
-        "Appendix F",
+        "Appendix F: Ensemble variance grows with every step of the noise",
         [
             _grows(f"{method_name(name)}, {low:g} to {high:g}:", name, "variance", low, high)
             for name, (low, high) in product(SEPARATE, pairwise(paper.SHIFT_SIGMAS))
@@ -195,14 +185,12 @@ STUDY_CLAIMS = [
         agreement(_VARIANCES_GROW, "one step shows no change in print"),
     ),
     Claim(
-        "The calibration error of every method grows with the noise (0 to 2)",
-        "Appendix F",
+        "Appendix F: The calibration error of every method grows with the noise (0 to 2)",
         [_grows(f"{method_name(m)}:", m, "ece", 0, 2) for m in _SHIFTED],
         agreement(not _CALMER, ", ".join(_CALMER)),
     ),
     Claim(
-        "For greedy CART ensemble variance finds the subsets with a large risk gap",
-        "Appendix F",
+        "Appendix F: For greedy CART ensemble variance finds the subsets with a large risk gap",
         [
             Term(
                 "Pearson's r",
@@ -212,42 +200,36 @@ STUDY_CLAIMS = [
         agreement(sum(r for (name, _), (r, _) in paper.RISK_GAP.items() if name == "greedy-cart") > 0),
     ),
     Claim(
-        "For RL ReMLP there is hardly any gap (between -0.02 and 0.02)",
-        "Appendix F",
+        "Appendix F: For RL ReMLP there is hardly any gap (between -0.02 and 0.02)",
         [Term(f"0.02 {word} the gap", [(sign, "rl-remlp", _GAP)], 0.02) for word, sign in (("minus", -1), ("plus", 1))],
     ),
     Claim(
-        "Reparametrization narrows the risk gap",
-        "Appendix F",
+        "Appendix F: Reparametrization narrows the risk gap",
         [Term("|gap|:", [(1, "rl-remlp", _IMPUTED), (-1, "rl-remlp", _ADAPTED)])],
         agreement(paper.REPARAMETRIZATION["all"][3] < paper.REPARAMETRIZATION["all"][2]),
     ),
     Claim(
-        "Cases of high aleatoric uncertainty have low epistemic uncertainty",
-        "Appendix F",
+        "Appendix F: Cases of high aleatoric uncertainty have low epistemic uncertainty",
         [Term("minus Spearman's rho, mean over methods", [(-1, None, Quantity("scatter", "spearman"))])],
     ),
     Claim(
-        "The choices of ReMLP gain 2 to 5 points over random ones",
-        "Section 4.2",
+        "Section 4.2: The choices of ReMLP gain 2 to 5 points over random ones",
         [
             gain(f"{method_name(name)}, {what}", name, margin, sign)
             for name in BOTH_REMLP
             for what, margin, sign in (("gain minus 2:", -2, 1), ("5 minus the gain:", 5, -1))
         ],
     ),
-    Claim("Lambda of 0.1 gains 0.9 % over 0 (relative)", "Section 4.2", evidence.relative_gain),
+    Claim("Section 4.2: Lambda of 0.1 gains 0.9 % over 0 (relative)", evidence.relative_gain),
     Claim(
-        "Stronger methods are farther from local models (KL ratio)",
-        "Section 4.2",
+        "Section 4.2: Stronger methods are farther from local models (KL ratio)",
         evidence.farther_when_stronger,
         agreement(_RHO > 0, f"rank correlation {_RHO:.2f}"),
     ),
-    Claim("On Heart accuracy is not monotone (equal prices)", "Appendix E", evidence.falls_somewhere),
-    Claim("On Heart neural methods end alike (within 5 points, equal prices)", "Appendix E", evidence.neural_end_alike),
+    Claim("Appendix E: On Heart accuracy is not monotone (equal prices)", evidence.falls_somewhere),
+    Claim("Appendix E: On Heart neural methods end alike (within 5 points, equal prices)", evidence.neural_end_alike),
     Claim(
-        "On Heart CART ends below the neural methods",
-        "Appendix E",
+        "Appendix E: On Heart CART ends below the neural methods",
         [
             Term(
                 f"{method_name(name)} over greedy CART, all features",
@@ -256,10 +238,9 @@ STUDY_CLAIMS = [
             for name in evidence.NEURAL
         ],
     ),
-    Claim("On Heart ECE is lower at larger budgets", "Appendix E", evidence.calibration_improves),
+    Claim("Appendix E: On Heart ECE is lower at larger budgets", evidence.calibration_improves),
     Claim(
-        "On Cirrhosis greedy CART is good under equal prices and lags under random ones",
-        "Appendix E",
+        "Appendix E: On Cirrhosis greedy CART is good under equal prices and lags under random ones",
         [
             _against_others("greedy CART over the others, equal prices", "uniform", "greedy-cart", 1),
             _against_others("greedy CART under them, random", "variable", "greedy-cart", -1),
@@ -270,16 +251,14 @@ STUDY_CLAIMS = [
         ),
     ),
     Claim(
-        "On Cirrhosis CWCF is unusually poor under equal prices",
-        "Appendix E",
+        "Appendix E: On Cirrhosis CWCF is unusually poor under equal prices",
         [_against_others(f"the others over {method_name('cwcf')}", "uniform", "cwcf", -1)],
         agreement(_CWCF < _CWCF_OTHERS, f"{_CWCF}, the others {_CWCF_OTHERS:.1f}"),
     ),
-    Claim("On Yeast DIME and CWCF end 10 points apart", "Appendix E", evidence.ten_points_apart),
+    Claim("Appendix E: On Yeast DIME and CWCF end 10 points apart", evidence.ten_points_apart),
     _cart_is_worst(),
     Claim(
-        "Rejection by variance is close to that by EU (AURC within a point)",
-        "Appendix E",
+        "Appendix E: Rejection by variance is close to that by EU (AURC within a point)",
         [
             _rejects(f"{method_name(name)}, 1 minus the difference:", name, *measures, 1.0)
             for name, measures in product(WITH_MEMBERS, permutations(("variance", "mutual_information"), 2))
@@ -292,8 +271,7 @@ CLAIMS = [
     *STUDY_CLAIMS,
     *IMAGE_CLAIMS,
     Claim(
-        "The default of this library beats RL ReMLP, VIP and the best fixed subset",
-        "beyond the paper",
+        "beyond the paper: The default of this library beats RL ReMLP, VIP and the best fixed subset",
         larger(accuracy("variable"), "askwise > rl-remlp vip static-best", 100),
     ),
 ]

@@ -9,7 +9,7 @@ import pandas as pd
 from askwise.bench.paper.paper_results import IMAGE_ACCURACIES, IMAGE_METHODS, IMAGES
 from askwise.bench.report.figures import Panel, Panels, Picture, line_picture
 from askwise.bench.report.rows import Quantity, curves, settings
-from askwise.bench.report.tables import Entry, Table, by_method, over_budgets_and_seeds, shown, table_of
+from askwise.bench.report.tables import Entry, Table, accuracy_entry, by_method, over_budgets_and_seeds, table_of
 from askwise.plotting import COLORS
 
 RANGES = {"1-10": 1, "2-10": 2}
@@ -60,19 +60,13 @@ def _methods(by_method: pd.DataFrame) -> list[str]:
 def _table_4(accuracy: pd.DataFrame, data: list[str]) -> Table | None:
     stats = {name: over_budgets_and_seeds(accuracy.loc[:, first:]) for name, first in RANGES.items()}
     means = {(d, r): stats[r]["mean"].xs(d) for d in data for r in RANGES}
-    body = []
-    for method in _methods(accuracy):
-        line = [Entry(IMAGE_METHODS[method])]
-        for (name, over), column in means.items():
-            printed = IMAGE_ACCURACIES.get(method)
-            paper = "{:.2f} ± {:.2f}".format(*printed[name]) if printed else ""
-            if method not in column.index:
-                line.append(Entry("-", paper=paper))
-                continue
-            own: Any = stats[over].loc[(name, method)]
-            spread = f"± {shown(own['over_budgets'], 2)} / {shown(own['over_seeds'], 2)}"
-            line.append(Entry(shown(own["mean"], 2), spread, paper, bool(column[method] >= column.max() - 1e-9)))
-        body.append(line)
+    body = [
+        [
+            Entry(IMAGE_METHODS[method]),
+            *(accuracy_entry(stats[r], d, method, column, IMAGE_ACCURACIES) for (d, r), column in means.items()),
+        ]
+        for method in _methods(accuracy)
+    ]
     fewest, most = stats["1-10"]["seeds"].min(), stats["1-10"]["seeds"].max()
     note = f"{NOTE} Seeds: {most if fewest == most else f'{fewest} to {most}'}."
     head = ("method", *(f"{IMAGES[name]}, {over}" for name, over in means))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -31,10 +30,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def study_tables(rows: pd.DataFrame) -> list[Table]:
     """The other tables, each for the prices under which its study was run; those without rows are left out."""
-    makers: Sequence[Callable[[pd.DataFrame], Table | None]]
-    makers = (_lambda, _bias, *UNCERTAINTY_TABLES, _unavailable, _l1)
     found = []
-    for make in makers:
+    for make in (_lambda, _bias, *UNCERTAINTY_TABLES, _unavailable, _l1):
         for prices, part in rows.groupby("prices", sort=False):
             table = make(part)
             if table is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -233,7 +233,7 @@ def subset_errors(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-UNCERTAINTY_TABLES = (
+UNCERTAINTY_TABLES: tuple[Callable[[pd.DataFrame], Table | None], ...] = (
     _selective,
     _over_measures,
     _by_measure,
