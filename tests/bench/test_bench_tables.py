@@ -384,8 +384,8 @@ def test_terms_have_a_margin_and_a_scale():
 
 
 def test_what_the_paper_prints_is_checked_too():
-    assert better("w: c", "variable", "rl-remlp > vip").printed == "agree"
-    against = better("w: c", "variable", "greedy-cart > invase").printed
+    assert better("variable", "w: c", "rl-remlp > vip").printed == "agree"
+    against = better("variable", "w: c", "greedy-cart > invase").printed
     assert against.startswith("contradict: Greedy CART* 62.4 and INVASE")
 
 

@@ -86,7 +86,7 @@ def render(report: Report) -> str:
         left_out=0 if comparison is None else max(0, len(comparison.trajectory.features) - MOST_FEATURES_DRAWN),
         none_fires=NONE_FIRES,
         none_possible=NONE_POSSIBLE,
-        version=askwise.__version__,
+        about=[*report.about, ("askwise", f"version {askwise.__version__}")],
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from askwise.bench.paper import evidence, paper_results
 from askwise.bench.paper.claims import Claim, Term, agreement, compared, larger, opposite
 from askwise.bench.report.rows import End, Quantity, data_name, method_name
@@ -9,6 +11,7 @@ from askwise.bench.report.rows import End, Quantity, data_name, method_name
 BUT_VIP = " ".join(name for name in evidence.DYNAMIC if name != "vip")
 ALL, GREEDY = " ".join(paper_results.METHODS), " ".join(paper_results.GREEDY)
 REPARAMETRIZED = "rl-remlp > rl-mlp, greedy-remlp > greedy-mlp"
+RANDOM = "random_entropy"
 BOTH_REMLP = ("rl-remlp", "greedy-remlp")
 
 
@@ -17,7 +20,7 @@ def accuracy(prices: str, metric: str = "accuracy", data: str | None = None, end
     return Quantity("accuracy", metric, {"prices": prices} | ({"data": data} if data else {}), end)
 
 
-def better(sentence: str, prices: str, pairs: str) -> Claim:
+def better(prices: str, sentence: str, pairs: str) -> Claim:
     """The first method of each pair is the more accurate one, and so it is in print."""
     return compared(sentence, accuracy(prices), pairs, printed(prices), scale=100)
 
@@ -62,35 +65,30 @@ def fall(what: str, *parts: tuple[float, str]) -> Term:
     return Term(what, found, paired=False)
 
 
+random_prices, equal_prices = partial(better, "variable"), partial(better, "uniform")
 _EASIER = [name for name, row in paper_results.UNIFORM.items() if row.average > paper_results.VARIABLE[name].average]
 _STATIC = paper_results.UNIFORM["static-cmi"].average
 _BELOW_STATIC = [name for name in evidence.DYNAMIC if paper_results.UNIFORM[name].average < _STATIC]
 _N_DYNAMIC = len(evidence.DYNAMIC)
 
 ACCURACY_CLAIMS = [
-    better("Table 1: RL ReMLP has the best average accuracy", "variable", f"rl-remlp > {ALL}"),
-    better("Section 4.2: VIP is the best greedy method", "variable", f"vip > {GREEDY}"),
-    better(
-        "Section 4.2: With a neural backbone RL beats the greedy policy",
-        "variable",
-        "rl-remlp > greedy-remlp, rl-mlp > greedy-mlp",
+    random_prices("Table 1: RL ReMLP has the best average accuracy", f"rl-remlp > {ALL}"),
+    random_prices("Section 4.2: VIP is the best greedy method", f"vip > {GREEDY}"),
+    random_prices(
+        "Section 4.2: With a neural backbone RL beats the greedy policy", "rl-remlp > greedy-remlp, rl-mlp > greedy-mlp"
     ),
-    better(
+    random_prices(
         "Section 4.2: With a rule-based backbone RL is worse than the greedy policy",
-        "variable",
         "greedy-cart > rl-cart, greedy-ftree > rl-ftree",
     ),
-    better(
-        "Section 4.2: Reparametrization helps on average: ReMLP beats MLP under both policies",
-        "variable",
-        REPARAMETRIZED,
+    random_prices(
+        "Section 4.2: Reparametrization helps on average: ReMLP beats MLP under both policies", REPARAMETRIZED
     ),
     on_each_table(),
-    better("Table 1: DIME is the worst greedy method", "variable", f"{GREEDY} > dime"),
-    better("Section 5: Greedy CART beats CWCF, DIME and INVASE", "variable", "greedy-cart > cwcf dime invase"),
-    better(
+    random_prices("Table 1: DIME is the worst greedy method", f"{GREEDY} > dime"),
+    random_prices("Section 5: Greedy CART beats CWCF, DIME and INVASE", "greedy-cart > cwcf dime invase"),
+    random_prices(
         "Section 5: Neural backbones beat rule-based ones",
-        "variable",
         "rl-remlp rl-mlp > rl-cart rl-ftree, greedy-remlp greedy-mlp > greedy-cart greedy-ftree",
     ),
     Claim(
@@ -103,37 +101,28 @@ ACCURACY_CLAIMS = [
     ),
     Claim(
         "Section 5: Entropy falls with the budget, by own and by random choices",
-        [fall("nats, own choices", (1, "entropy")), fall("nats, random choices", (1, "random_entropy"))],
+        [fall("nats, own choices", (1, "entropy")), fall("nats, random choices", (1, RANDOM))],
     ),
     Claim(
         "Section 5: It falls about as much by random choices (at least 0.8 times as much)",
-        [
-            fall(
-                "fall by random choices minus 0.8 times that by own ones, nats",
-                (1, "random_entropy"),
-                (-0.8, "entropy"),
-            )
-        ],
+        [fall("fall by random choices minus 0.8 times that by own ones, nats", (1, RANDOM), (-0.8, "entropy"))],
     ),
     Claim("Section 5: More budget can mean less accuracy", evidence.accuracy_not_monotone),
-    better("Appendix E: VIP has the best average accuracy", "uniform", f"vip > {ALL}"),
-    better(
-        "Appendix E: No dynamic method except VIP beats static CMI",
-        "uniform",
-        f"vip > static-cmi, static-cmi > {BUT_VIP}",
+    equal_prices("Appendix E: VIP has the best average accuracy", f"vip > {ALL}"),
+    equal_prices(
+        "Appendix E: No dynamic method except VIP beats static CMI", f"vip > static-cmi, static-cmi > {BUT_VIP}"
     ),
     Claim(
         "Appendix E: Static CMI beats half of the dynamic methods, six of twelve",
         evidence.static_beats_half,
         agreement(2 * len(_BELOW_STATIC) == _N_DYNAMIC, f"{len(_BELOW_STATIC)} of {_N_DYNAMIC} are below it"),
     ),
-    better("Appendix E: TabNet is below static CMI", "uniform", "static-cmi > tabnet"),
-    better(
+    equal_prices("Appendix E: TabNet is below static CMI", "static-cmi > tabnet"),
+    equal_prices(
         "Appendix E: RL beats the greedy policy for every backbone",
-        "uniform",
         ", ".join(f"rl-{name} > greedy-{name}" for name in ("remlp", "mlp", "cart", "ftree")),
     ),
-    better("Appendix E: Rule-based methods with RL beat CWCF", "uniform", "rl-cart rl-ftree > cwcf"),
+    equal_prices("Appendix E: Rule-based methods with RL beat CWCF", "rl-cart rl-ftree > cwcf"),
     Claim(
         "Appendix E: Every method is better under equal prices than under random ones",
         [

@@ -38,6 +38,7 @@ SELECTIVE_COLUMNS = {
     "risk at 80 %": "risk_at_80",
     "risk at 90 %": "risk_at_90",
 }
+Columns = Mapping[str, tuple[Quantity, float, int]]
 SUBSET_TABLES = {
     "Reparametrization and risk gap": (
         "Gap in test error to a model trained on the subset alone, over the subsets of all seeds. Those of one seed "
@@ -66,33 +67,38 @@ SUBSET_TABLES = {
 """Note, (number of `compare_gaps`, scale, digits) of each column, and what the paper prints."""
 
 
-def _selective(rows: pd.DataFrame) -> Table | None:
-    note = (
-        "In percent; rows are rejected by the entropy of the prediction, which every method has. Lower is better, "
-        "except for AUROC, which is defined only at budgets with wrong predictions."
-    )
-    return by_method(rows, "Selective prediction", "Appendix E", note, _selective_columns("total"))
-
-
-def _over_measures(rows: pd.DataFrame) -> Table | None:
-    note = (
-        f"The same, averaged over the measures of uncertainty as the paper does: {', '.join(OF_THE_PAPER)}. Baselines "
-        "have no members here, so that only the first two count for them."
-    ).replace("_", " ")
-    title = "Selective prediction, averaged over the measures"
-    return by_method(rows, title, "Appendix E", note, _selective_columns(OF_THE_PAPER), paper_results.SELECTIVE)
-
-
-def _selective_columns(measure: str | list[str]) -> dict[str, tuple[Quantity, float, int]]:
+def _rejected(measure: str | list[str]) -> Columns:
     return {
         head: (Quantity("selective", name, {"measure": measure}), 100, 2) for head, name in SELECTIVE_COLUMNS.items()
     }
 
 
-def _by_measure(rows: pd.DataFrame) -> Table | None:
-    columns = {name.replace("_", " "): (Quantity("selective", "aurc", {"measure": name}), 100, 2) for name in MEASURES}
-    note = "AURC in percent when rows are rejected by each measure; lower is better. Baselines have no members."
-    return by_method(rows, "Selective prediction by measure of uncertainty", "Appendix E", note, columns)
+METHOD_TABLES: dict[str, tuple[str, Columns, Mapping[str, Sequence[float]] | None]] = {
+    "Selective prediction": (
+        "In percent; rows are rejected by the entropy of the prediction, which every method has. Lower is better, "
+        "except for AUROC, which is defined only at budgets with wrong predictions.",
+        _rejected("total"),
+        None,
+    ),
+    "Selective prediction, averaged over the measures": (
+        "The same, averaged over the measures of uncertainty as the paper does: "
+        f"{', '.join(OF_THE_PAPER).replace('_', ' ')}. Baselines have no members here, so that only the first two "
+        "count for them.",
+        _rejected(OF_THE_PAPER),
+        paper_results.SELECTIVE,
+    ),
+    "Selective prediction by measure of uncertainty": (
+        "AURC in percent when rows are rejected by each measure; lower is better. Baselines have no members.",
+        {name.replace("_", " "): (Quantity("selective", "aurc", {"measure": name}), 100, 2) for name in MEASURES},
+        None,
+    ),
+}
+"""Note, columns and what the paper prints, of the tables by method in Appendix E."""
+
+
+def _of_methods(title: str, rows: pd.DataFrame) -> Table | None:
+    note, columns, printed = METHOD_TABLES[title]
+    return by_method(rows, title, "Appendix E", note, columns, printed)
 
 
 def _shift(rows: pd.DataFrame) -> Table | None:
@@ -234,9 +240,7 @@ def subset_errors(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 UNCERTAINTY_TABLES: tuple[Callable[[pd.DataFrame], Table | None], ...] = (
-    _selective,
-    _over_measures,
-    _by_measure,
+    *(partial(_of_methods, title) for title in METHOD_TABLES),
     _shift,
     _shift_uncertainty,
     _risk_gap,
