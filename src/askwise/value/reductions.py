@@ -197,11 +197,11 @@ def _information(level: Level, after: np.ndarray, evidence: Evidence) -> np.ndar
 
 
 def _agreement(level: Level, after: np.ndarray, evidence: Evidence, around_the_mean: bool) -> np.ndarray:
-    """(P,) expected reduction of e."""
+    """(P,) expected reduction of e; exactly 0 where no outcome changes a prediction, so that such features tie."""
     before = evidence.before[: evidence.n_classes]
     e_before = _divergence_of_members(evidence.before, before, around_the_mean)
     e_after = _divergence_of_members(after, before.take(level.pair, axis=1), around_the_mean)
-    return np.asarray(e_before - level.total(level.chance * e_after))
+    return level.total(level.chance * (e_before[level.pair] - e_after))
 
 
 def _divergence_of_members(proba: np.ndarray, before: np.ndarray, around_the_mean: bool) -> np.ndarray:
