@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.options import check_options, defaults_of, make_epistemic, make_policy, make_predictor
+from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.epistemic import BeliefModel, Novelty
+from askwise.error_costs import as_matrix
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
 from askwise.predict.base import check_labels, class_positions
@@ -61,7 +63,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"static"`` (one order by mutual information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
-        fitting for the greedy policy.
+        fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
+    error_costs
+        What a wrong decision costs, in the unit of the prices: a (C, C) matrix [true class, class decided for] in the
+        order of `classes_`, ``{true class: cost of any wrong decision}`` or ``{true class: {class decided for:
+        cost}}``. The decision then has the least expected cost, ``"greedy"`` acquires what is expected to save most
+        per price (`ExpectedSaving`), and without another `stop` acquisition ends where nothing pays for itself
+        (`PaysOff`). None = every error counts the same, and the budget alone limits what is spent. Tables only.
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
     random_state, n_jobs, progress
@@ -78,6 +86,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     epistemic_ : the `EpistemicEstimator` in use, or None
     adaptation_report_ : held-out log loss before and after by subset size, where the adaptation is trained
     policy_ : the `Policy` in use
+    pays_off_ : the stopping rule if `error_costs` are given, else None
 
     Examples
     --------
@@ -102,6 +111,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         epistemic: Any = "auto",
         policy: Any = "auto",
         risk_weight: float = 0.1,
+        error_costs: Any = None,
         budget: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -114,6 +124,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.epistemic = epistemic
         self.policy = policy
         self.risk_weight = risk_weight
+        self.error_costs = error_costs
         self.budget = budget
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -150,7 +161,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         self._check_model()
-        self.policy_ = self._fitted_policy(make_policy(self.policy, self.predictor_), self.beliefs_)
+        if self.error_costs is None:
+            self.pays_off_ = None
+        else:
+            self.pays_off_ = PaysOff(self._fitted_policy(ExpectedSaving(), self.beliefs_))
+        self.policy_ = self._chosen_policy()
         if hasattr(self.predictor_, "adaptation_report_"):
             self.adaptation_report_ = self.predictor_.adaptation_report_
         return self
@@ -161,7 +176,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_ = other._fitted_policy(make_policy(policy, other.predictor_), other.beliefs_)
+        other.policy_ = other._chosen_policy()
         return other
 
     def _check_model(self) -> None:
@@ -183,12 +198,22 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around `model`, from encoded rows and labels as positions in its classes."""
+        error_costs = as_matrix(self.error_costs, model.classes)  # errors are raised before anything is trained
+        if error_costs is not None and not self.schema_.tabular:
+            raise InvalidInput("error_costs are for tables; for images, decide from the columns of predict_proba.")
         seeds, show = self._seeds, self.progress
         unfitted = make_predictor(self.adaptation, model.estimator, self.schema_, seeds["predictor"], show)
         predictor = unfitted.fit_encoded(model, rows, y)
         kind = self.epistemic if members else None
         epistemic = make_epistemic(kind, predictor, seeds["epistemic"], self.n_jobs, show)
-        return BeliefModel(predictor, None if epistemic is None else epistemic.fit(predictor))
+        fitted = None if epistemic is None else epistemic.fit(predictor)
+        return BeliefModel(predictor, fitted, error_costs=error_costs)
+
+    def _chosen_policy(self) -> Policy:
+        """The policy that the parameter `policy` stands for, fitted."""
+        if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
+            return self.pays_off_.policy
+        return self._fitted_policy(make_policy(self.policy, self.predictor_), self.beliefs_)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""

@@ -3,6 +3,7 @@
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.dqn import DQN
+from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
@@ -12,8 +13,10 @@ __all__ = [
     "DQN",
     "Acquisition",
     "Confidence",
+    "ExpectedSaving",
     "FeatureAcquirer",
     "Greedy",
+    "PaysOff",
     "Policy",
     "PolicyMasks",
     "Random",

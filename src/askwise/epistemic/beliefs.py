@@ -9,6 +9,7 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.epistemic.novelty import Novelty
+from askwise.error_costs import decide
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
@@ -30,7 +31,7 @@ class Assessment:
         (n,) position of the class decided for.
     agreement
         (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
-        without completions, the largest probability.
+        without completions, the probability of the class decided for.
     uncertainty
         The uncertainties, (n,) each.
     """
@@ -118,9 +119,7 @@ class BeliefModel:
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
-        return np.asarray(
-            proba.argmax(axis=-1) if self.error_costs is None else (proba @ self.error_costs).argmin(axis=-1)
-        )
+        return decide(proba, self.error_costs)
 
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
@@ -130,9 +129,9 @@ class BeliefModel:
         )
 
     def _agreement(self, belief: Belief, rows: EncodedRows, decision: np.ndarray) -> np.ndarray:
-        """(n,) share of the completions that the wrapped model decides alike; without any, the largest probability."""
+        """(n,) share of the completions that the wrapped model decides alike; without any, its probability."""
         if belief.completions is None:
-            share = belief.proba.max(axis=1)
+            share = np.take_along_axis(belief.proba, decision[:, None], axis=1)[:, 0]
         else:
             alike = self.decisions(belief.completions.answers[:, :, 0]) == decision[:, None]
             share = (belief.completions.weights * alike).sum(axis=1)

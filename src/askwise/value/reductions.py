@@ -74,7 +74,7 @@ def expected_reductions(
         joint = np.ascontiguousarray((sums @ answers).T).reshape(-1, n, n_outcomes)  # outcome and class together
         chance = joint[:n_classes].sum(axis=0)
         after = predictions_after(joint, chance, outcome.parent, evidence)
-        discrepancy[:, i] = _information(joint, chance, after, evidence)
+        discrepancy[:, i] = information(joint, chance, after, evidence)
         e_after = _divergence_of_members(after, evidence, around_the_mean)
         epistemic[:, i] = e_before - np.einsum("nb,nb->n", chance, e_after)
     return discrepancy, epistemic
@@ -129,7 +129,7 @@ def _shrunk(
     return np.asarray(drawn + kept * (means - drawn))
 
 
-def _information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> np.ndarray:
+def information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> np.ndarray:
     """(n,) expected reduction of u by Lemma 1.
 
     With few completions per outcome, raw means as weights overestimate it and shrunk means underestimate it; with the
