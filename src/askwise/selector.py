@@ -6,14 +6,18 @@ import copy
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.acquisition import nothing_known
+from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.options import check_options, defaults_of, make_epistemic, make_policy, make_predictor
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.unseen import check_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.error_costs import as_matrix
 from askwise.errors import InvalidInput
@@ -72,6 +76,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
         (`PaysOff`). None = every error counts the same, and the budget alone limits what is spent. Tables only.
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
+    calibration
+        ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
+        model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
+        The most probable class stays, and so does the model's own answer on complete rows. None: off. It is also off
+        (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
+        module, images, too few rows per class.
     random_state, n_jobs, progress
         Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
         bar on a terminal.
@@ -84,7 +94,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
     estimator_ : the fitted classifier
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
-    adaptation_report_ : held-out log loss before and after by subset size, where the adaptation is trained
+    calibration_ : the `Calibration` in use (temperatures by number of known features), or None
+    adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
+        (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
 
@@ -113,6 +125,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         risk_weight: float = 0.1,
         error_costs: Any = None,
         budget: float | None = None,
+        calibration: str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
@@ -126,12 +139,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.risk_weight = risk_weight
         self.error_costs = error_costs
         self.budget = budget
+        self.calibration = calibration
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the predictor, the members and the policy; a fitted model is not changed.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unseen: Any = None, y_unseen: Any = None) -> Self:
+        """Fit the predictor, the members and the policy, and calibrate; a fitted model is not changed.
 
         Parameters
         ----------
@@ -141,10 +155,16 @@ class DynamicFeatureSelector(FeatureAcquirer):
             (n,) labels.
         sample_weight
             Used to fit an unfitted estimator.
+        X_unseen, y_unseen
+            Rows that the model has not been trained on, and their labels, to calibrate on; not used for anything else.
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "adaptation_report_"):  # not fitted until the end: parts of two fits must not mix
+        for name in (
+            "policy_",
+            "calibration_",
+            "adaptation_report_",
+        ):  # not fitted until the end: parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -166,8 +186,16 @@ class DynamicFeatureSelector(FeatureAcquirer):
         else:
             self.pays_off_ = PaysOff(self._fitted_policy(ExpectedSaving(), self.beliefs_))
         self.policy_ = self._chosen_policy()
-        if hasattr(self.predictor_, "adaptation_report_"):
-            self.adaptation_report_ = self.predictor_.adaptation_report_
+        report = getattr(self.predictor_, "adaptation_report_", None)
+        stages = {} if report is None else {"adaptation": report}
+        unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
+        states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
+        self.calibration_ = None
+        if states is not None:
+            self.calibration_, stages["calibration"] = calibrated(states, len(self.features_), self.beliefs_.decisions)
+            self.beliefs_.calibration = self.calibration_
+        if stages:
+            self.adaptation_report_ = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True)
         return self
 
     def with_policy(self, policy: Any) -> Self:
@@ -179,6 +207,41 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.policy_ = other._chosen_policy()
         return other
 
+    def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:
+        """The rows to calibrate on, encoded, and their labels as positions."""
+        if self.calibration is None or X_unseen is None or y_unseen is None:
+            problem = "calibration is None" if self.calibration is None else "one of them is None"
+            raise InvalidInput(f"X_unseen and y_unseen are rows and their labels to calibrate on; {problem}.")
+        rows, given = self._encode(X_unseen), np.asarray(y_unseen)
+        if given.shape != (len(rows),):
+            raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
+        check_unseen(rows, self.predictor_.training_rows_, "X_unseen")
+        return rows, class_positions(self.classes_, given, "y_unseen")
+
+    def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
+        """States visited on unseen rows, given ones or held-out folds; None where there are none."""
+        rng = np.random.default_rng(self._seeds["folds"])
+        if unseen is not None:
+            at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
+            return self._visited(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)
+        folds = self._cross_fit(n_rows=MOST_ROWS)
+        if folds is None:
+            return None
+        found, rows, y = [], self.predictor_.training_rows_, self.predictor_.training_labels_
+        for fold in folds:
+            held = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
+            found.append(self._visited(rows.take(held), y[held], fold.beliefs, fold.policy))
+        return VisitedStates.concatenated(found)
+
+    def _visited(self, rows: EncodedRows, y: np.ndarray, beliefs: BeliefModel, policy: Policy) -> VisitedStates:
+        found, weight = [], self._risk_weight()
+        part_of = beliefs if policy.reads_members(weight) else beliefs.without_members()
+        for part in self._blocks(len(rows)):
+            truth, ids = rows.take(part), np.arange(len(rows))[part]
+            state = nothing_known(self.schema_, self.prices_, part_of, truth, risk_weight=weight, ids=ids)
+            found.append(visited_states(state, truth, y[part], policy))
+        return VisitedStates.concatenated(found)
+
     def _check_model(self) -> None:
         """Warn if the wrapped model fits the training rows so badly that its classes may be in another order."""
         usable = self.predictor_.training_rows_for_models()[:ROWS_TO_CHECK]
@@ -188,6 +251,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _check_options(self) -> None:
         check_options(self.adaptation, self.epistemic, self.policy)
+        if self.calibration not in (None, "auto"):
+            raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs()})
         check_budget(self.budget, 1)

@@ -31,8 +31,9 @@ class Fold:
     Attributes
     ----------
     held
-        (n_k,) positions of training rows that neither the model nor the pool has seen. Rows with a category that no
-        other training row has are left out: a model fitted without it may refuse it.
+        (n_k,) positions of training rows that neither the model nor the pool has seen. No fold holds rows of a class
+        with fewer rows than folds, which every model must know, nor rows with a category that only their fold has,
+        which a model may refuse.
     beliefs
         Predictor around a clone of the wrapped model, without members.
     policy
@@ -55,8 +56,8 @@ def cross_fitted(
 ) -> list[Fold] | None:
     """The folds of the training rows of `predictor`; None where its model cannot be fitted without some of them.
 
-    That is: a callable, a torch module, images, fewer rows of a class than folds, a column without values outside of
-    a fold, or a model that fails on so few rows.
+    That is: a callable, a torch module, images, fewer than two classes with as many rows as folds, a column without
+    values outside of a fold, or a model that fails on so few rows.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def cross_fitted(
     rows, y = predictor.training_rows_, predictor.training_labels_
     if not predictor.schema_.tabular or unfitted_clone(predictor.estimator_) is None:
         return None
-    fold = folds(rows.values, y, n_folds, random_state)
+    fold = _folds_of_frequent(rows.values, y, n_folds, random_state)
     if fold is None or len(np.unique(y)) < len(predictor.classes_):
         return None
     found: list[Fold] = []
@@ -84,6 +85,18 @@ def cross_fitted(
         held = np.flatnonzero((fold == k) & _familiar(rows.values, fold != k, predictor.schema_.is_category))
         found.append(Fold(held, beliefs, policy_of(beliefs)))
     return found
+
+
+def _folds_of_frequent(values: np.ndarray, y: np.ndarray, n_folds: int, random_state: int) -> np.ndarray | None:
+    """(N,) the fold of each row, -1 for rows of classes with fewer rows than folds; None if there are no folds."""
+    frequent = np.bincount(y)[y] >= n_folds
+    labels = np.unique(y[frequent], return_inverse=True)[1]
+    fold = np.full(len(y), -1)
+    found = folds(values[frequent], labels, n_folds, random_state) if len(np.unique(labels)) > 1 else None
+    if found is None:
+        return None
+    fold[frequent] = found
+    return fold
 
 
 def refitted(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None, random_state: Any = None) -> Any:

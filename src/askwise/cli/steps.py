@@ -9,6 +9,7 @@ from askwise.cli.console import bar, print_indented
 from askwise.cli.wording import (
     NONE_FIRES,
     NONE_POSSIBLE,
+    finality,
     short,
     shown_number,
     shown_value,
@@ -50,6 +51,7 @@ def print_story(console: Console, story: Story) -> None:
             style=None if right else "red",
         )
     console.print(table)
+    print_indented(console, finality(story.trace[-1]), indent=0)
     print_warnings(console, story.trace[-1])
 
 
