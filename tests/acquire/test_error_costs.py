@@ -127,7 +127,7 @@ def test_budget_free_features_and_other_rules_still_hold():
     assert (selector.acquire(X, stop=Confidence(1.0)).order >= 0).all()
     free = selector_of(xor, ["ill", "well"], (2, 2, 2), costs=[1, 1, 0], error_costs={"ill": 1.0, "well": 1.0})
     assert free.acquire(X).order.tolist() == [[2]] * 8
-    static = selector.with_policy(Static([0.0, 1.0, 2.0]))  # its own order, the same end
+    static = selector.with_policy(Static(np.arange(3.0)))  # its own order, the same end
     assert static.acquire(X).order.tolist() == [[2, 1, 0]] * 8
 
 
