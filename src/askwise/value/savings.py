@@ -29,14 +29,21 @@ class Savings(NamedTuple):
     """Expected savings of n cases, in the unit of the error costs, by features on their own, in pairs, and together."""
 
     single: np.ndarray  # (n, M)
+    single_error: np.ndarray  # (n, M) standard errors
     pairs: np.ndarray  # (n, P, 2) positions of the features
     paired: np.ndarray  # (n, P)
+    paired_error: np.ndarray  # (n, P)
     all: np.ndarray  # (n,) by everything that is not known
     information: np.ndarray  # (n, M) expected reduction of discrepancy by each feature
 
     def take(self, rows: np.ndarray) -> Savings:
         """The savings of some cases."""
         return Savings(*(part[rows] for part in self))
+
+    def less_errors(self, n_errors: float) -> Savings:
+        """Savings lower by `n_errors` standard errors."""
+        single, paired = self.single - n_errors * self.single_error, self.paired - n_errors * self.paired_error
+        return self._replace(single=single, paired=paired)
 
     @classmethod
     def concatenated(cls, parts: Sequence[Savings]) -> Savings:
@@ -107,24 +114,25 @@ class NeighborSavings:
         answers = found.answers[:, :, 0]  # (n, K, C) of the wrapped model
         evidence = Evidence.of(found.weights, answers, answers.shape[2])
         each = [self._of_feature(found, answers, outcome, evidence) for outcome in outcomes]
-        single, information = (np.where(mask, 0.0, np.stack(part, axis=1)) for part in zip(*each, strict=True))
-        pairs = most_promising_pairs(np.where(mask, -1.0, single), np.where(mask, -1.0, information))
+        single, error, relevance = (np.where(mask, 0.0, np.stack(part, axis=1)) for part in zip(*each, strict=True))
+        pairs = most_promising_pairs(np.where(mask, -1.0, single), np.where(mask, -1.0, relevance))
         full = np.ascontiguousarray(answers.transpose(2, 0, 1))
         everything = (found.weights * self._regret(full, evidence.before)).sum(axis=1)
-        return Savings(single, pairs, self._of_pairs(found, answers, pairs, evidence), everything, information)
+        return Savings(single, error, pairs, *self._of_pairs(found, answers, pairs, evidence), everything, relevance)
 
     def _of_feature(
         self, found: Completions, answers: np.ndarray, outcome: Outcomes, evidence: Evidence
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) expected saving and expected reduction of discrepancy by one feature."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) expected saving, its standard error, and expected reduction of discrepancy by one feature."""
         joint = joint_with(outcome.of_row[found.index], len(outcome.parent), found.weights, answers)
         chance = joint.sum(axis=0)
         after = predictions_after(joint, chance, outcome.parent, evidence)
-        saving = (chance * self._regret(after, evidence.before)).sum(axis=1)
-        return saving, information(joint, chance, after, evidence)
+        return *self._saving(chance, after, evidence), information(joint, chance, after, evidence)
 
-    def _of_pairs(self, found: Completions, answers: np.ndarray, pairs: np.ndarray, evidence: Evidence) -> np.ndarray:
-        """(n, P) savings by both features of each pair, whose joint outcomes are the cells of a coarse table."""
+    def _of_pairs(
+        self, found: Completions, answers: np.ndarray, pairs: np.ndarray, evidence: Evidence
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(n, P) savings and standard errors of pairs, whose joint outcomes are the cells of a coarse table."""
         n, n_pairs = pairs.shape[:2]
         first, second = (self._coarse[pairs[..., side, None], found.index[:, None]] for side in (0, 1))  # (n, P, K)
         cell = (first * PAIRED_OUTCOMES + second).reshape(n * n_pairs, -1)
@@ -139,7 +147,15 @@ class NeighborSavings:
         chance = joint.sum(axis=0)
         of_first = np.arange(PAIRED_OUTCOMES**2) // PAIRED_OUTCOMES  # what the second adds must exceed chance
         after = predictions_after(joint, chance, of_first, repeated)
-        return np.asarray((chance * self._regret(after, repeated.before)).sum(axis=1).reshape(n, n_pairs))
+        saving, error = self._saving(chance, after, repeated)
+        return saving.reshape(n, n_pairs), error.reshape(n, n_pairs)
+
+    def _saving(self, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) expected saving over outcomes with the predictions `after` (C, n, B), and its standard error."""
+        regret = self._regret(after, evidence.before)
+        saving = (chance * regret).sum(axis=1)
+        variance = np.maximum((chance * regret**2).sum(axis=1) - saving**2, 0.0)
+        return saving, np.sqrt(variance / evidence.size)
 
     def _regret(self, after: np.ndarray, before: np.ndarray) -> np.ndarray:
         """(n, B) how much the decision for `before` (C, n, 1) costs more than the best one for `after` (C, n, B)."""
