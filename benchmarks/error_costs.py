@@ -35,12 +35,14 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=list(ILL), choices=list(ILL))
     parser.add_argument("--model", default="logistic", help="a reference model, such as logistic or forest")
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--missed", type=float, default=1.0, help="cost of a missed illness in false alarms")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.tables:
         data = datasets.load(name)
-        runs = [_split(data, ILL[name], options.model, options.missed, seed) for seed in range(options.splits)]
+        seeds = range(options.first, options.first + options.splits)
+        runs = [_split(data, ILL[name], options.model, options.missed, seed) for seed in seeds]
         _show(name, options, np.array(runs))
 
 

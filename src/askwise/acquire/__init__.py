@@ -3,6 +3,7 @@
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.dqn import DQN
+from askwise.acquire.flowchart.chart import Flowchart
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
@@ -15,6 +16,7 @@ __all__ = [
     "Confidence",
     "ExpectedSaving",
     "FeatureAcquirer",
+    "Flowchart",
     "Greedy",
     "PaysOff",
     "Policy",

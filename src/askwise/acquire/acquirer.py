@@ -21,6 +21,7 @@ from askwise.acquire.evaluation import (
     ends_of_one_run,
     measures,
 )
+from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
@@ -38,7 +39,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -224,9 +225,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _stop_or_own(self, stop: Any) -> Stopping | None:
         if stop is not None and not isinstance(stop, Stopping):
-            raise InvalidInput(
-                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
-            )
+            raise InvalidInput(f"stop must be None or an askwise.acquire.Stopping: Confidence(0.95); got {stop!r}.")
         return self.pays_off_ if stop is None else stop
 
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
