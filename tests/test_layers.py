@@ -20,6 +20,7 @@ PACKAGE = Path(askwise.__file__).parent
 # From the bottom to the top. A module may import what stands below it, and its own package.
 LAYERS = [
     [
+        "error_costs",
         "errors",
         "columns",
         "schema",

@@ -22,6 +22,7 @@ from askwise.acquire.evaluation import (
     measures,
 )
 from askwise.acquire.flowchart.mixin import FlowchartMixin
+from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
@@ -54,6 +55,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     epistemic_: EpistemicEstimator | None
     beliefs_: BeliefModel
     policy_: Policy
+    pays_off_: PaysOff | None = None  # the rule where no other is given
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -66,9 +68,8 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         return self.beliefs_.proba(rows)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
-        proba = self.predict_proba(X)
-        return np.asarray(self.classes_[proba.argmax(axis=1)])
+        """The most probable class, or that of least expected cost, for rows with NaN for what is not known, (n,)."""
+        return np.asarray(self.classes_[self.beliefs_.decisions(self.predict_proba(X))])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
@@ -149,13 +150,13 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; None spends what it can.
+            A `Stopping` rule; None spends what it can or, with `error_costs`, what pays for itself.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
             (n, M) or (M,) bool: features known from the start; they are not charged.
         """
-        self._check_stop(stop)
+        stop = self._stop_or_own(stop)
         truth = self._encode(X)
         shape = (len(truth), len(self.features_))
         at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known", self.features_)
@@ -174,7 +175,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error and cost, one row per budget.
+        """Accuracy, balanced accuracy, log loss, calibration error and cost (also of errors), one row per budget.
 
         `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
         """
@@ -187,7 +188,8 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        return pd.DataFrame([{"budget": b, **measures(labels, end)} for b, end in zip(budgets, ends, strict=True)])
+        found = [measures(labels, end, self.beliefs_.error_costs) for end in ends]
+        return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(
         self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | None = None
@@ -201,10 +203,10 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         budget
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; once it is met, nothing more is suggested.
+            A `Stopping` rule; once it is met, nothing more is suggested. None as in `acquire`.
         """
         check_is_fitted(self, "policy_")
-        self._check_stop(stop)
+        stop = self._stop_or_own(stop)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
         return Session(self._state(nothing, budget, None), self.policy_, known, stop)
 
@@ -221,11 +223,10 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         """The weight of epistemic uncertainty in a gain."""
         return 0.0
 
-    def _check_stop(self, stop: Any) -> None:
+    def _stop_or_own(self, stop: Any) -> Stopping | None:
         if stop is not None and not isinstance(stop, Stopping):
-            raise InvalidInput(
-                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
-            )
+            raise InvalidInput(f"stop must be None or an askwise.acquire.Stopping: Confidence(0.95); got {stop!r}.")
+        return self.pays_off_ if stop is None else stop
 
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.
@@ -286,7 +287,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, budgets)
+            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets)
             for state in track(blocks, "acquiring", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]

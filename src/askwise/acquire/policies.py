@@ -126,7 +126,7 @@ class Greedy(Policy):
 
     def _fitted_value(self, context: PolicyContext) -> Value:
         if self.value == "neighbors":
-            return NeighborValue(_completing(context), context.schema, context.random_state)
+            return NeighborValue(completing(context), context.schema, context.random_state)
         if self.value == "network":
             network = ValueEstimator(random_state=context.random_state, progress=context.progress)
             return network.fit(context.held_out())
@@ -214,7 +214,7 @@ def mutual_information_ranking(
     return np.array([relevance[columns].max() for columns in schema.feature_columns])
 
 
-def _completing(context: PolicyContext) -> BeliefModel:
+def completing(context: PolicyContext) -> BeliefModel:
     """The given beliefs if their predictor uses completions, else those of one that does, around the same model."""
     predictor: SubsetPredictor = context.beliefs.predictor
     if isinstance(predictor, ConditionalPredictor):

@@ -9,6 +9,7 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.epistemic.novelty import Novelty
+from askwise.error_costs import decide
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
@@ -31,7 +32,7 @@ class Assessment:
         (n,) position of the class decided for.
     agreement
         (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
-        without completions, its probability.
+        without completions, the probability of that class.
     decision_is_final
         (n,) probability that the full row is decided alike: the agreement, calibrated where there is a `Calibration`.
     uncertainty
@@ -130,9 +131,7 @@ class BeliefModel:
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
-        return np.asarray(
-            proba.argmax(axis=-1) if self.error_costs is None else (proba @ self.error_costs).argmin(axis=-1)
-        )
+        return decide(proba, self.error_costs)
 
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""

@@ -39,10 +39,11 @@ class FlowchartMixin:
         max_depth
             The most questions on a path. Free features count only where the chart uses their answer.
         stop
-            A `Stopping` rule; None spends the budget of the selector on up to `max_depth` features.
+            A `Stopping` rule; None spends the budget of the selector on up to `max_depth` features, with `error_costs`
+            as long as they pay.
         """
         truth = self._encode(X)
-        self._check_stop(stop)
+        stop = self._stop_or_own(stop)
         _check(self.schema_.tabular, len(truth), max_depth)
         order = np.random.default_rng(SEED).permutation(len(truth))
         held, grown = np.split(order, [round(HELD_OUT_SHARE * len(truth))])
