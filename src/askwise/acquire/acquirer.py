@@ -22,6 +22,7 @@ from askwise.acquire.evaluation import (
     measures,
 )
 from askwise.acquire.policies import Policy
+from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.trajectory import Trajectory
@@ -37,7 +38,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Saveable, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None

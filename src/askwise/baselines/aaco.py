@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -271,15 +270,20 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
 
 def frozen_losses(predictor: SubsetPredictor, rows: np.ndarray) -> Losses:
     """The loss of a wrapped model on its training rows `rows`, by a predictor that answers on subsets."""
-    return partial(_losses_of_rows, predictor, rows)
+    return _LossesOfRows(predictor, rows)
 
 
-def _losses_of_rows(
-    predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray
-) -> np.ndarray:
-    rows = pool[picked]
-    mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
-    repeated = np.repeat(rows, len(subsets))
-    answers = predictor.proba(predictor.training_rows_.take(repeated).masked(mask))
-    proba = answers[np.arange(len(repeated)), predictor.training_labels_[repeated]]
-    return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))
+@dataclass(frozen=True, eq=False)
+class _LossesOfRows:
+    """The loss of the training rows `pool` of a predictor on subsets of the features."""
+
+    predictor: SubsetPredictor
+    pool: np.ndarray
+
+    def __call__(self, picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+        rows, predictor = self.pool[picked], self.predictor
+        mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
+        repeated = np.repeat(rows, len(subsets))
+        answers = predictor.proba(predictor.training_rows_.take(repeated).masked(mask))
+        proba = answers[np.arange(len(repeated)), predictor.training_labels_[repeated]]
+        return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -80,7 +81,11 @@ class BeliefModel:
         self.epistemic = epistemic
         self.novelty = novelty
         self.error_costs = error_costs
-        self._joined = predictor if epistemic is None else epistemic.joined(predictor)
+
+    @cached_property
+    def _joined(self) -> SubsetPredictor:
+        """The predictor with the members beside its model."""
+        return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
 
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
