@@ -255,9 +255,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
             policy = named[self.policy]()
         else:
             policy = _defaults(self.schema_).make_policy(self.policy, self.predictor_)
+        return policy.fit(self._policy_context())
+
+    def _policy_context(self) -> PolicyContext:
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is else self._fitted_without
-        context = PolicyContext(
+        return PolicyContext(
             rows=self.predictor_.training_rows_,
             y=self.predictor_.training_labels_,
             schema=self.schema_,
@@ -268,7 +271,6 @@ class DynamicFeatureSelector(FeatureAcquirer):
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
-        return policy.fit(context)
 
     def _fitted_without(self, rows: np.ndarray) -> BeliefModel:
         """Predictor and members around a model fitted on all training rows except `rows`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,6 +87,15 @@ class BeliefModel:
     def _joined(self) -> SubsetPredictor:
         """The predictor with the members beside its model."""
         return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
+
+    def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
+        """The same model and members with other training rows, from which distances and completions are taken."""
+        other = copy.copy(self)
+        other.__dict__.pop("_joined", None)
+        other.predictor = self.predictor.with_rows(rows, y)
+        other.epistemic = None if self.epistemic is None else self.epistemic.with_rows_of(other.predictor)
+        other.novelty = None if self.novelty is None else type(self.novelty)(other.predictor, seed)
+        return other
 
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""

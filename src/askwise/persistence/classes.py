@@ -52,7 +52,7 @@ FOREIGN = {
 """Classes of other packages whose attributes are written as data, because what they hold has formats of its own."""
 
 
-class Damaged(ValueError):
+class Damaged(ValueError):  # noqa: N818 - it names the state of the folder
     """What a folder holds is not what askwise writes."""
 
 

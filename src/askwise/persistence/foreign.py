@@ -13,8 +13,8 @@ from askwise.persistence.classes import Damaged, is_torch_layer, name_of
 from askwise.predict.modules import is_torch_module
 
 if TYPE_CHECKING:
-    from askwise.persistence.record import Recorder
     from askwise.persistence.rebuild import Rebuilder
+    from askwise.persistence.record import Recorder
 
 BOOSTERS = {
     "xgboost.core.Booster": "xgboost",
@@ -51,7 +51,7 @@ def record(recorder: Recorder, value: Any, path: str) -> dict[str, Any] | None:
     if library == "catboost" and not value.is_fitted():
         return {"kind": "booster", "library": library, "parameters": recorder.record(value.get_params(), path)}
     content = np.frombuffer(_WRITERS[library](value), dtype=np.uint8)
-    return {"kind": "booster", "library": library, "content": recorder.record_array(content)}
+    return {"kind": "booster", "library": library, "content": recorder.record_array(content, path)}
 
 
 def _record_tensor(recorder: Recorder, value: Any, path: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _record_tensor(recorder: Recorder, value: Any, path: str) -> dict[str, Any]:
     array = (plain.view(torch.int16) if half else plain).numpy()
     return {
         "kind": "tensor",
-        "array": recorder.record_array(array),
+        "array": recorder.record_array(array, path),
         "parameter": isinstance(value, torch.nn.Parameter),
         "learns": bool(value.requires_grad),
         "bfloat16": half,

@@ -44,6 +44,8 @@ class Recorder:
         One JSON-ready dict for each object.
     arrays
         Name -> numpy array.
+    paths
+        Name of an array -> where it was found.
     models
         Estimators for skops, in the order of their numbers.
     own_classes
@@ -55,6 +57,7 @@ class Recorder:
     def __init__(self) -> None:
         self.nodes: list[dict[str, Any]] = []
         self.arrays: dict[str, np.ndarray] = {}
+        self.paths: dict[str, str] = {}
         self.models: list[Any] = []
         self.own_classes: set[str] = set()
         self._given: Any = None
@@ -83,9 +86,10 @@ class Recorder:
             node.update(self._node(value, path))
         return {"ref": number}
 
-    def record_array(self, array: np.ndarray) -> str:
+    def record_array(self, array: np.ndarray, path: str) -> str:
         """Store an array of numbers; returns its name."""
         name = f"{len(self.arrays)}"
+        self.paths[name] = path
         self.arrays[name] = np.ascontiguousarray(array) if array.ndim else array.copy()
         return name
 
@@ -160,10 +164,10 @@ def _array(recorder: Recorder, array: np.ndarray, path: str) -> dict[str, Any]:
     node = {"kind": "array", "transposed": transposed}
     if kind == "U" and array.dtype.itemsize:
         letters = plain.astype(array.dtype.newbyteorder("=")).view(np.uint32)
-        return {**node, "text": True, "array": recorder.record_array(letters.reshape(*plain.shape, -1))}
+        return {**node, "text": True, "array": recorder.record_array(letters.reshape(*plain.shape, -1), path)}
     if kind not in PLAIN or array.dtype.itemsize > 8:
         raise InvalidInput(f"{path} is an array of {array.dtype}, which cannot be saved; use numbers, text or objects.")
-    return {**node, "array": recorder.record_array(plain.astype(array.dtype.newbyteorder("="), copy=False))}
+    return {**node, "array": recorder.record_array(plain.astype(array.dtype.newbyteorder("="), copy=False), path)}
 
 
 def _scalar(recorder: Recorder, value: np.generic, path: str) -> dict[str, Any]:
@@ -188,7 +192,7 @@ def _slice(recorder: Recorder, value: slice, path: str) -> dict[str, Any]:
 
 
 def _bytes(recorder: Recorder, value: bytes, path: str) -> dict[str, Any]:
-    return {"kind": "bytes", "array": recorder.record_array(np.frombuffer(value, dtype=np.uint8))}
+    return {"kind": "bytes", "array": recorder.record_array(np.frombuffer(value, dtype=np.uint8), path)}
 
 
 def _sparse(recorder: Recorder, value: Any, path: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from askwise.errors import AskwiseError, InvalidInput
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder
 from askwise.persistence.foreign import is_data
+from askwise.persistence.privacy import check_arrays, without_training_rows
 from askwise.persistence.rebuild import Rebuilder
 from askwise.persistence.record import Recorder
 from askwise.persistence.skops_file import needed_types, read_models, write_models
@@ -36,16 +37,18 @@ def save(selector: FeatureAcquirer, folder: str | Path, rows: str = "training", 
     if rows not in ROWS:
         raise InvalidInput(f"rows must be one of {ROWS}; got {rows!r}.")
     safetensors = _import_safetensors()
-    report = None
+    given, report = selector, None
     if rows == "synthetic":
-        from askwise.persistence.privacy import without_training_rows
-
         selector, report = without_training_rows(selector)
     recorder = Recorder()
     model = split_pipeline(getattr(selector, "estimator_", None))[1]
     if isinstance(model, BlackBox) and not is_data(model.function):
         recorder.ask_for(model.function, "selector.estimator")
     root = recorder.record(selector, "selector")
+    if report is not None:
+        real, drawn = (one.predictor_.training_rows_ for one in (given, selector))
+        check_arrays(((recorder.paths[name], array) for name, array in recorder.arrays.items()), real, drawn)
+        print(report)
     files = {
         STATE: write_json({"root": root, "nodes": recorder.nodes}),
         ARRAYS: safetensors.numpy.save(recorder.arrays),

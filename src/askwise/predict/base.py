@@ -45,6 +45,9 @@ class SubsetPredictor(BaseEstimator):
     averages_the_model = False
     """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
 
+    stores_rows = True
+    """Whether `_fit` keeps training rows, or values out of them, beside what it learns."""
+
     model_: Any
 
     def __init__(self, estimator: Any) -> None:
@@ -134,6 +137,14 @@ class SubsetPredictor(BaseEstimator):
         """The same completions around another model, or around several side by side (`predict.stacked`)."""
         other = copy.copy(self)
         other.model_ = model
+        return other
+
+    def with_rows(self, rows: EncodedRows, y: np.ndarray) -> Self:
+        """The same predictor with other training rows; what it stores of rows is built from these."""
+        other = copy.copy(self)
+        other.training_rows_, other.training_labels_ = rows, y
+        if self.stores_rows:
+            other._fit(rows, y)
         return other
 
     def for_training(self) -> Self:

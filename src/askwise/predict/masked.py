@@ -58,6 +58,8 @@ class MaskTrainedPredictor(SubsetPredictor):
         Seed, and whether to show a progress bar.
     """
 
+    stores_rows = False
+
     def __init__(
         self,
         estimator: Any,

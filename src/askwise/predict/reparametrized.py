@@ -65,6 +65,8 @@ class ReparametrizedPredictor(SubsetPredictor):
         without the gate the loss is that of the training rows
     """
 
+    stores_rows = False
+
     def __init__(
         self,
         estimator: Any,
