@@ -15,6 +15,10 @@ OWN_PARTS = (
     "acquire",
     "baselines",
     "columns",
+    "datasets.dataset",
+    "datasets.gaussian",
+    "datasets.switch",
+    "datasets.synthetic",
     "epistemic",
     "locking",
     "networks",
@@ -52,6 +56,9 @@ FOREIGN = {
 """Classes of other packages whose attributes are written as data, because what they hold has formats of its own."""
 
 
+TABNET = ("pytorch_tabnet.sparsemax", "pytorch_tabnet.tab_network")
+
+
 class Damaged(ValueError):  # noqa: N818 - it names the state of the folder
     """What a folder holds is not what askwise writes."""
 
@@ -65,7 +72,8 @@ def name_of(thing: Any) -> str:
 def own_modules() -> frozenset[str]:
     """The modules of askwise that a saved folder may name."""
     found = [module.name for module in pkgutil.walk_packages(askwise.__path__, "askwise.")]
-    return frozenset(name for name in found if name.split(".")[1] in OWN_PARTS)
+    parts = tuple(f"askwise.{part}." for part in OWN_PARTS)
+    return frozenset(name for name in found if f"{name}.".startswith(parts))
 
 
 class Allowed:
@@ -117,13 +125,13 @@ def is_saved_as_data(kind: type) -> bool:
 
 
 def is_torch_layer(name: str) -> bool:
-    """Whether a name is that of one of the layers that `torch.nn` exports."""
+    """Whether a name is that of one of the layers that `torch.nn` exports, or of one of TabNet's."""
     module, _, qualname = name.rpartition(".")
-    if not module.startswith("torch.nn.modules."):
+    if not module.startswith("torch.nn.modules.") and module not in TABNET:
         return False
     from torch import nn
 
-    layer = getattr(nn, qualname, None)
+    layer = getattr(nn if module not in TABNET else importlib.import_module(module), qualname, None)
     return isinstance(layer, type) and issubclass(layer, nn.Module) and name_of(layer) == name
 
 

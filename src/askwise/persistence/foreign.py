@@ -103,11 +103,14 @@ def rebuild_tensor(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     """The tensor of a node."""
     import torch
 
-    plain = torch.from_numpy(rebuilder.array(node["array"]).copy())
+    name = str(node["array"])
+    if name not in rebuilder.tensors:  # views of one memory stay views of one memory
+        rebuilder.tensors[name] = torch.from_numpy(rebuilder.array(node["array"]).copy(order="K"))
+    plain = rebuilder.tensors[name]
     tensor = plain.view(torch.bfloat16) if node["bfloat16"] else plain
     if node["parameter"]:
         return torch.nn.Parameter(tensor, requires_grad=bool(node["learns"]))
-    return tensor.requires_grad_(bool(node["learns"]))
+    return tensor.detach().requires_grad_(bool(node["learns"]))
 
 
 def rebuild_dtype(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:

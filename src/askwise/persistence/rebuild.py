@@ -19,6 +19,8 @@ from askwise.persistence.classes import METHODS, Allowed, Damaged, own_modules
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 BIT_GENERATORS = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
 DTYPE = re.compile(r"[<>|=]?([biuf][1248]|O|U\d{1,6})")
+LONGEST_RANGE = 100_000_000
+LAST_LETTER = 0x10FFFF
 FORMATS = {"csr", "csc", "coo", "bsr", "dia", "dok", "lil"}
 
 
@@ -44,6 +46,7 @@ class Rebuilder:
         model: Any = None,
     ) -> None:
         self.nodes, self.arrays, self.models, self.allowed, self.model = nodes, arrays, models, allowed, model
+        self.tensors: dict[str, Any] = {}
         self._made: dict[int, Any] = {}
         self._begun: set[int] = set()
 
@@ -59,11 +62,12 @@ class Rebuilder:
             raise Damaged(f"{str(given)[:60]} refers to nothing")
         return self._object(given["ref"])
 
-    def array(self, name: str) -> np.ndarray:
-        """A stored array of numbers."""
-        if name not in self.arrays:
-            raise Damaged(f"the array {name!r} is missing")
-        return self.arrays[name]
+    def array(self, stored: Any) -> np.ndarray:
+        """A stored array of numbers, given by its name and the order of its axes."""
+        name, axes = stored
+        if name not in self.arrays or sorted(axes) != list(range(self.arrays[name].ndim)):
+            raise Damaged(f"the array {str(name)[:60]!r} is missing")
+        return self.arrays[name].transpose(np.argsort(axes).astype(int))
 
     def items(self, node: dict[str, Any]) -> list[Any]:
         """The values of the items of a node."""
@@ -121,13 +125,11 @@ def _named_tuple(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     return tuple.__new__(kind, items)
 
 
-def _array(rebuilder: Rebuilder, node: dict[str, Any]) -> np.ndarray:
-    array = rebuilder.array(node["array"])
-    if node.get("text"):
-        if array.dtype != np.uint32 or not array.ndim or (array > 0x10FFFF).any():
-            raise Damaged("an array of text is damaged")
-        array = np.ascontiguousarray(array).view(f"<U{array.shape[-1]}").reshape(array.shape[:-1])
-    return array.T if node["transposed"] else array
+def _text(rebuilder: Rebuilder, node: dict[str, Any]) -> np.ndarray:
+    letters = rebuilder.array(node["array"])
+    if letters.dtype != np.uint32 or not letters.ndim or (letters > LAST_LETTER).any():
+        raise Damaged("an array of text is damaged")
+    return np.ascontiguousarray(letters).view(f"<U{letters.shape[-1]}").reshape(letters.shape[:-1])
 
 
 def _objects(rebuilder: Rebuilder, node: dict[str, Any]) -> np.ndarray:
@@ -187,6 +189,13 @@ def _neighbors(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     return NearestNeighbors(**parameters).fit(rebuilder.value(node["points"]))
 
 
+def _range(rebuilder: Rebuilder, node: dict[str, Any]) -> range:
+    steps = range(*rebuilder.items(node))
+    if len(steps) > LONGEST_RANGE:
+        raise Damaged(f"a range of {len(steps)} numbers is too long")
+    return steps
+
+
 def _skops(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     if not 0 <= node["number"] < len(rebuilder.models):
         raise Damaged(f"there is no model {node['number']!r}")
@@ -198,10 +207,12 @@ _AT_ONCE: dict[str, Callable[[Rebuilder, dict[str, Any]], Any]] = {
     "set": lambda rebuilder, node: set(rebuilder.items(node)),
     "frozenset": lambda rebuilder, node: frozenset(rebuilder.items(node)),
     "slice": lambda rebuilder, node: slice(*rebuilder.items(node)),
+    "range": _range,
     "bytes": lambda rebuilder, node: rebuilder.array(node["array"]).tobytes(),
     "lock": lambda rebuilder, node: Lock(),
     "named tuple": _named_tuple,
-    "array": _array,
+    "array": lambda rebuilder, node: rebuilder.array(node["array"]),
+    "text": _text,
     "objects": _objects,
     "scalar": _scalar,
     "dtype": _dtype,

@@ -58,6 +58,7 @@ class Recorder:
         self.nodes: list[dict[str, Any]] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.paths: dict[str, str] = {}
+        self._stored: dict[tuple[Any, ...], str] = {}
         self.models: list[Any] = []
         self.own_classes: set[str] = set()
         self._given: Any = None
@@ -86,12 +87,20 @@ class Recorder:
             node.update(self._node(value, path))
         return {"ref": number}
 
-    def record_array(self, array: np.ndarray, path: str) -> str:
-        """Store an array of numbers; returns its name."""
-        name = f"{len(self.arrays)}"
+    def record_array(self, array: np.ndarray, path: str) -> list[Any]:
+        """Store an array of numbers; returns its name and the order of its axes in memory, on which products depend.
+
+        Several views of the same memory are stored once.
+        """
+        axes = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+        memory = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
+        if array.size and memory in self._stored:
+            return [self._stored[memory], axes]
+        name = self._stored[memory] = f"{len(self.arrays)}"
         self.paths[name] = path
-        self.arrays[name] = np.ascontiguousarray(array) if array.ndim else array.copy()
-        return name
+        self._kept.append(array)
+        self.arrays[name] = np.array(array.transpose(axes), dtype=array.dtype.newbyteorder("="), order="C")
+        return [name, axes]
 
     def items(self, values: Any, path: str) -> list[Any]:
         """The recorded elements of a sequence."""
@@ -134,7 +143,7 @@ class Recorder:
 
     def refuse(self, value: Any, path: str) -> NoReturn:
         """The error for what cannot be written as data."""
-        what = "a function" if callable(value) and not hasattr(type(value), "fit") else "an object"
+        what = "a torch module" if is_torch_module(value) else "a function" if callable(value) else "an object"
         raise InvalidInput(
             f"{path} is {what} ({name_of(value) if isinstance(value, FunctionType) else name_of(type(value))}), which "
             "cannot be saved without pickle. Use classes of askwise, scikit-learn estimators, numbers, text and arrays "
@@ -159,15 +168,12 @@ def _array(recorder: Recorder, array: np.ndarray, path: str) -> dict[str, Any]:
     if kind == "O":
         items = recorder.items(array.ravel().tolist(), path)
         return {"kind": "objects", "shape": list(array.shape), "items": items}
-    transposed = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
-    plain = np.ascontiguousarray(array.T if transposed else array).reshape(array.T.shape if transposed else array.shape)
-    node = {"kind": "array", "transposed": transposed}
     if kind == "U" and array.dtype.itemsize:
-        letters = plain.astype(array.dtype.newbyteorder("=")).view(np.uint32)
-        return {**node, "text": True, "array": recorder.record_array(letters.reshape(*plain.shape, -1), path)}
+        letters = np.array(array, dtype=array.dtype.newbyteorder("="), order="C").view(np.uint32)
+        return {"kind": "text", "array": recorder.record_array(letters.reshape(*array.shape, -1), path)}
     if kind not in PLAIN or array.dtype.itemsize > 8:
         raise InvalidInput(f"{path} is an array of {array.dtype}, which cannot be saved; use numbers, text or objects.")
-    return {**node, "array": recorder.record_array(plain.astype(array.dtype.newbyteorder("="), copy=False), path)}
+    return {"kind": "array", "array": recorder.record_array(array, path)}
 
 
 def _scalar(recorder: Recorder, value: np.generic, path: str) -> dict[str, Any]:
@@ -187,8 +193,9 @@ def _sequence(kind: str) -> Callable[[Recorder, Any, str], dict[str, Any]]:
     return write
 
 
-def _slice(recorder: Recorder, value: slice, path: str) -> dict[str, Any]:
-    return {"kind": "slice", "items": recorder.items((value.start, value.stop, value.step), path)}
+def _steps(recorder: Recorder, value: slice | range, path: str) -> dict[str, Any]:
+    kind = "slice" if isinstance(value, slice) else "range"
+    return {"kind": kind, "items": recorder.items((value.start, value.stop, value.step), path)}
 
 
 def _bytes(recorder: Recorder, value: bytes, path: str) -> dict[str, Any]:
@@ -232,7 +239,8 @@ _BY_TYPE: list[tuple[Any, Callable[[Recorder, Any, str], dict[str, Any]]]] = [
     (set, _sequence("set")),
     (frozenset, _sequence("frozenset")),
     (bytes, _bytes),
-    (slice, _slice),
+    (slice, _steps),
+    (range, _steps),
     (np.ndarray, _array),
     (np.generic, _scalar),
     (np.random.Generator, _generator),

@@ -100,7 +100,7 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
     state = read_json(files[STATE], STATE)
     models = read_models(files[MODELS], MODELS, allowed.names) if MODELS in files else []
     try:
-        arrays = safetensors.numpy.load(files[ARRAYS])
+        arrays = {name: array.copy() for name, array in safetensors.numpy.load(files[ARRAYS]).items()}
         selector = Rebuilder(state["nodes"], arrays, models, allowed, model).value(state["root"])
     except AskwiseError:
         raise
