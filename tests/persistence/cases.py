@@ -1,5 +1,7 @@
 """Small fitted selectors, one or more for each kind of predictor, policy, member and baseline."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -13,7 +15,7 @@ from askwise.acquire import DQN, Greedy
 from askwise.datasets import make_gaussian
 
 COLUMNS = ["a", "b", "c", "d"]
-NEURAL = {"epochs": 1, "batch_size": 32}
+NEURAL: dict[str, Any] = {"epochs": 1, "batch_size": 32}
 
 
 def make_rows(n=60, seed=0):
@@ -112,7 +114,13 @@ def around_images():
         selector(net, groups=grid, adaptation=adapted, policy=Greedy(vision.SimilarImageValue(10))).fit(*images),
     )
     for kind in (vision.PatchDIME, vision.PatchVIP, vision.PatchGDFS):
-        options = {"pretrain_epochs": 1, "epochs": 1, "hidden": (4,), "batch_size": 16, "random_state": 0}
+        options: dict[str, Any] = {
+            "pretrain_epochs": 1,
+            "epochs": 1,
+            "hidden": (4,),
+            "batch_size": 16,
+            "random_state": 0,
+        }
         yield kind.__name__, kind(net, groups=grid, **options).fit(*images)
 
 
@@ -120,7 +128,7 @@ def around_baselines():
     """Pairs (name, fitted baseline)."""
     X, y = make_rows()
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
-    small = {
+    small: dict[str, dict[str, Any]] = {
         "AACO": {"epochs": 1},
         "CWCF": {"n_episodes": 4, "pretrain_updates": 1},
         "DIME": {"epochs": 1, "pretrain_epochs": 1},

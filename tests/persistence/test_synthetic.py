@@ -8,12 +8,17 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.impute import KNNImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 from tests.persistence import cases
 
 import askwise
-from askwise.acquire import Confidence
+from askwise import baselines, predict
+from askwise.acquire import DQN, Confidence, Greedy
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
 from askwise.rows import EncodedRows
@@ -29,17 +34,17 @@ def test_no_value_of_a_training_row_is_in_the_folder(tmp_path, capsys):
     X, y = cases.make_rows(80)
     X = X.drop(columns="d")
     forest = RandomForestClassifier(4, max_depth=3, random_state=0)
-    tree = cases.DecisionTreeClassifier(max_depth=3, random_state=0)
-    masked = cases.predict.MaskTrainedPredictor(tree, **cases.NEURAL, random_state=0)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    masked = predict.MaskTrainedPredictor(tree, **cases.NEURAL, random_state=0)
     for options in (
         {},
         {"epistemic": "distance"},
         {"adaptation": "rules"},
-        {"adaptation": cases.predict.ImputedPredictor(tree, "marginal", 20, random_state=0)},
-        {"adaptation": cases.predict.LocalPredictor(tree), "policy": "static"},
+        {"adaptation": predict.ImputedPredictor(tree, "marginal", 20, random_state=0)},
+        {"adaptation": predict.LocalPredictor(tree), "policy": "static"},
         {"adaptation": masked, "policy": "static"},
-        {"policy": cases.Greedy("network"), "epistemic": None},
-        {"policy": cases.DQN(n_episodes=4, hidden=4), "epistemic": None},
+        {"policy": Greedy("network"), "epistemic": None},
+        {"policy": DQN(n_episodes=4, hidden=4), "epistemic": None},
     ):
         given = cases.selector(forest if not options else tree, **options).fit(X, y)
         report = given.save(tmp_path / "saved", rows="synthetic")
@@ -58,7 +63,7 @@ def test_no_value_of_a_training_row_is_in_the_folder(tmp_path, capsys):
 
 def test_what_it_costs_and_hides_is_measured(tmp_path):
     X, y = cases.make_mixed(300)
-    steps = cases.make_pipeline(cases.OneHotEncoder(handle_unknown="ignore"), cases.LogisticRegression())
+    steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     X = X.assign(a=X["a"].mask(X["b"] > 1), text=X["text"].where(X["c"] < 1))
     given = cases.selector(steps, epistemic=None).fit(X, y)
     given.stop_ = Confidence(0.9)
@@ -95,16 +100,16 @@ def test_the_model_of_the_table_keeps_distributions_and_correlations():
 
 def test_models_that_hold_rows_are_refused(tmp_path):
     X, y = cases.make_rows()
-    imputed = cases.make_pipeline(KNNImputer(), cases.LogisticRegression())
+    imputed = make_pipeline(KNNImputer(), LogisticRegression())
     vectors = CalibratedClassifierCV(SVC(), cv=2)
     for model in (KNeighborsClassifier(), vectors, GaussianProcessClassifier(), imputed):
         given = cases.selector(model, epistemic=None, policy="static").fit(X, y)
         with pytest.raises(InvalidInput, match="holds training rows itself"):
             given.save(tmp_path / "saved", rows="synthetic")
     assert not (tmp_path / "saved").exists()
-    holding = cases.selector(cases.LogisticRegression(), epistemic=None).fit(X, y)
+    holding = cases.selector(LogisticRegression(), epistemic=None).fit(X, y)
     holding.notes_ = X.to_numpy()
     with pytest.raises(InvalidInput, match=r"selector\.notes_ holds 60 training rows"):
         holding.save(tmp_path / "saved", rows="synthetic")
     with pytest.raises(InvalidInput, match="DynamicFeatureSelector on a table"):
-        cases.baselines.StaticCMI(random_state=0).fit(X, y).save(tmp_path / "saved", rows="synthetic")
+        baselines.StaticCMI(random_state=0).fit(X, y).save(tmp_path / "saved", rows="synthetic")

@@ -9,6 +9,7 @@ import pickle
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,9 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
     for name in ("../secret", "/etc/passwd", "a/b", "..", "manifest.json", ""):
         change_manifest(folder, files={**files, name: {"size": 1, "sha256": ""}})
         refused(folder, "must list files of its own folder")
+    huge = {**files["models.skops"], "size": 10**18}
+    change_manifest(folder, files={**files, "models.skops": huge})
+    refused(folder, "state|truncated")
     change_manifest(folder, files={**files, "extra.pkl": {"size": 1, "sha256": ""}})
     refused(folder, "cannot be read")
     os.mkfifo(folder / "extra.pkl")
@@ -174,9 +178,9 @@ def test_only_known_classes_are_made(folder):
     rewrite(folder, "state.json", original)
     change_state(folder, with_a_method)
     refused(folder, "not a method that askwise saves")
-    for name in ("__class__", "__dict__", "a b", 3):
+    for attribute in ("__class__", "__dict__", "a b", 3):
         rewrite(folder, "state.json", original)
-        change_state(folder, lambda state, name=name: state["nodes"][0]["state"].append([name, 1]))
+        change_state(folder, lambda state, name=attribute: state["nodes"][0]["state"].append([name, 1]))
         refused(folder, "not the name of an attribute")
 
 
@@ -219,7 +223,7 @@ def test_the_skops_file_is_checked_before_it_is_read(folder, monkeypatch):
     original = (folder / "models.skops").read_bytes()
     array = io.BytesIO()
     np.save(array, np.zeros(3))
-    large = array.getvalue().replace(b"(3,)", b"(9999999999,)").replace(b" " * 10 + b"\n", b"\n")
+    large = array.getvalue().replace(b"(3,)", b"(9999999999,)").replace(b" " * 9 + b"\n", b"\n")
     objects = io.BytesIO()
     np.save(objects, np.array([{}], dtype=object))
 
@@ -257,7 +261,7 @@ def test_trees_that_point_outside_are_refused(folder):
         with zipfile.ZipFile(io.BytesIO(original)) as before, zipfile.ZipFile(out, "w") as after:
             for name in before.namelist():
                 part = before.read(name)
-                array = np.load(io.BytesIO(part)) if name.endswith(".npy") else np.zeros(0)
+                array: Any = np.load(io.BytesIO(part)) if name.endswith(".npy") else np.zeros(0)
                 if array.dtype.names is not None and column in array.dtype.names and array["left_child"][0] > 0:
                     array[column][0] = value
                     stream = io.BytesIO()

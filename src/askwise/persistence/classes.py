@@ -6,9 +6,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import askwise
 from askwise.errors import InvalidInput
 
 OWN_PARTS = (
@@ -71,7 +71,7 @@ def name_of(thing: Any) -> str:
 @cache
 def own_modules() -> frozenset[str]:
     """The modules of askwise that a saved folder may name."""
-    found = [module.name for module in pkgutil.walk_packages(askwise.__path__, "askwise.")]
+    found = [module.name for module in pkgutil.walk_packages([str(Path(__file__).parents[1])], "askwise.")]
     parts = tuple(f"askwise.{part}." for part in OWN_PARTS)
     return frozenset(name for name in found if f"{name}.".startswith(parts))
 

@@ -59,7 +59,8 @@ def check_target(target: Path) -> None:
     known = {MANIFEST, SIGNATURE}
     if MANIFEST in names:
         try:
-            known |= set(_manifest(target / MANIFEST)[0]["files"])
+            path = target / MANIFEST
+            known |= set(_manifest(_read_regular(path, LARGEST_MANIFEST), path)["files"])
         except InvalidInput:
             names.add("?")
     if not names <= known or MANIFEST not in names:
@@ -73,8 +74,9 @@ def read_folder(folder: Path, key_file: str | Path | None) -> tuple[dict[str, An
     names = {path.name for path in folder.iterdir()}
     if MANIFEST not in names:
         raise InvalidInput(f"{folder} holds no {MANIFEST}; it was not written by selector.save, or not completely.")
-    _check_signature(folder, names, key_file)
-    manifest, _ = _manifest(folder / MANIFEST)
+    content = _read_regular(folder / MANIFEST, LARGEST_MANIFEST)
+    _check_signature(folder, SIGNATURE in names, content, key_file)
+    manifest = _manifest(content, folder / MANIFEST)
     _check_version(manifest)
     listed = manifest["files"]
     extra = sorted(names - set(listed) - {MANIFEST, SIGNATURE})
@@ -94,15 +96,14 @@ def read_key(key_file: str | Path) -> bytes:
     return key
 
 
-def _manifest(path: Path) -> tuple[dict[str, Any], bytes]:
-    content = _read_regular(path, LARGEST_MANIFEST)
+def _manifest(content: bytes, path: Path) -> dict[str, Any]:
     manifest = read_json(content, MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != "askwise":
         raise InvalidInput(f"{path} is not a manifest of askwise.")
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(map(_is_plain_name, files)):
         raise InvalidInput(f"{path} must list files of its own folder by name; it was not written by askwise.")
-    return manifest, content
+    return manifest
 
 
 def _is_plain_name(name: str) -> bool:
@@ -125,19 +126,18 @@ def _check_version(manifest: Mapping[str, Any]) -> None:
         )
 
 
-def _check_signature(folder: Path, names: set[str], key_file: str | Path | None) -> None:
+def _check_signature(folder: Path, signed: bool, content: bytes, key_file: str | Path | None) -> None:
     if key_file is None:
-        if SIGNATURE in names:
+        if signed:
             raise InvalidInput(
                 f"{folder} is signed: give the key with askwise.load(folder, key_file=...). To load it without "
                 f"checking who made it, delete {SIGNATURE}."
             )
         return
     key = read_key(key_file)
-    if SIGNATURE not in names:
+    if not signed:
         raise InvalidInput(f"{folder} is not signed, and key_file asks for a signature. It is not loaded.")
     given = _read_regular(folder / SIGNATURE, 1000)
-    content = _read_regular(folder / MANIFEST, LARGEST_MANIFEST)
     if not hmac.compare_digest(given.strip(), _signature(content, key).encode()):
         raise InvalidInput(f"The signature of {folder} does not match key_file: another key, or an altered manifest.")
 
@@ -165,7 +165,7 @@ def _read_regular(path: Path, largest: int) -> bytes:
             raise InvalidInput(f"{path} is not a regular file.")
         if status.st_size > largest:
             raise InvalidInput(f"{path} has {status.st_size} bytes, more than the {largest} that are expected.")
-        return file.read(largest + 1)
+        return file.read(status.st_size + 1)
 
 
 def _put_in_place(part: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from askwise.locking import Lock
 from askwise.persistence import foreign, pandas_nodes
-from askwise.persistence.classes import METHODS, Allowed, Damaged, own_modules
+from askwise.persistence.classes import METHODS, Allowed, Damaged, is_torch_layer, own_modules
 
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 BIT_GENERATORS = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
@@ -89,8 +89,9 @@ class Rebuilder:
 
 
 def _empty_object(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
-    kind = rebuilder.allowed.find_class(node["class"])
-    return object.__new__(kind)
+    if is_torch_layer(node["class"]):
+        raise Damaged(f"{node['class']} is not written as a plain object")
+    return object.__new__(rebuilder.allowed.find_class(node["class"]))
 
 
 def _fill_object(rebuilder: Rebuilder, node: dict[str, Any], made: Any) -> None:

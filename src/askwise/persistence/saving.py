@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-import askwise
+from askwise import __version__
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.persistence.classes import Allowed, Damaged, name_of
@@ -23,10 +24,12 @@ from askwise.persistence.skops_file import needed_types, read_models, write_mode
 from askwise.persistence.strict_json import read_json, write_json
 from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import split_pipeline
+from askwise.predict.wrapped import some_complete_row
 from askwise.schema import Schema
 
 STATE, ARRAYS, MODELS = "state.json", "arrays.safetensors", "models.skops"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skops", "safetensors", "torch", "xgboost", "lightgbm")
+N_ANSWERS = 5
 ROWS = ("training", "synthetic")
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError, ImportError)
 
@@ -65,6 +68,7 @@ def save(selector: FeatureAcquirer, folder: str | Path, rows: str = "training", 
         "classes": [str(label) for label in selector.classes_.tolist()],
         "trusted": sorted({*recorder.own_classes, *needed}),
         "model": recorder.asks_for,
+        "answers": None if recorder.asks_for is None else _answers(selector).tolist(),
         "synthetic": None if report is None else report.to_dict(),
     }
     write_folder(Path(folder), manifest, files, key_file)
@@ -110,6 +114,8 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
         ) from error
     if not isinstance(selector, FeatureAcquirer):
         raise InvalidInput(f"{folder} holds a {type(selector).__name__}, not a selector.")
+    if manifest.get("answers") is not None and not _alike(_answers(selector), manifest["answers"]):
+        raise InvalidInput("model is not the one that was saved: it predicts otherwise for the rows in the folder.")
     return selector
 
 
@@ -120,6 +126,18 @@ def _import_safetensors() -> Any:
     except ImportError:
         raise AskwiseError('Saving and loading need safetensors: pip install "askwise[persistence]".') from None
     return safetensors
+
+
+def _answers(selector: Any) -> np.ndarray:
+    """What the wrapped model predicts for a few completed rows of the folder, to know it again."""
+    predictor = selector.predictor_
+    rows = predictor.training_rows_
+    return np.asarray(predictor.model_(rows.take(slice(N_ANSWERS)).filled(some_complete_row(rows))))
+
+
+def _alike(found: np.ndarray, expected: Any) -> bool:
+    given = np.asarray(expected, dtype=float)
+    return found.shape == given.shape and np.allclose(found, given, atol=1e-5)
 
 
 def _reason(error: BaseException) -> str:
@@ -140,7 +158,7 @@ def _versions() -> dict[str, Any]:
             found[name] = importlib.metadata.version("xgboost-cpu" if name == "xgboost" else name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {"askwise": askwise.__version__, "python": platform.python_version(), "libraries": found}
+    return {"askwise": __version__, "python": platform.python_version(), "libraries": found}
 
 
 def _described(schema: Schema) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
@@ -50,8 +50,6 @@ TYPES = {
     "askwise.baselines.static._with_squares",
     "functools.partial",
     "numpy.dtype",
-    "scipy._lib.array_api_compat.numpy._aliases.asarray",
-    "scipy.interpolate._bsplines.BSpline",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
@@ -106,19 +104,27 @@ def read_models(content: bytes, name: str, trusted: Iterable[str]) -> list[Any]:
     """The estimators of a skops file, after the checks."""
     check_file(content, name)
     skops = import_skops()
-    unknown = sorted(set(needed_types(content)) - set(trusted))
+    found = _tried(skops.get_untrusted_types, name, data=content)
+    unknown = sorted(set(found) - TYPES - set(trusted))
     if unknown:
         raise InvalidInput(
             f"{name} holds objects of types that askwise does not know: {', '.join(unknown)}. If you trust them, and "
             f"who made the folder, name them: askwise.load(folder, trusted={unknown!r})."
         )
-    found = skops.get_untrusted_types(data=content)
-    models = skops.loads(content, trusted=found)
+    models = _tried(skops.loads, name, content, trusted=found)
     if not isinstance(models, list):
         raise InvalidInput(f"{name} holds a {type(models).__name__} where a list of models was expected.")
     check_trees(models)
     rebuild_search_trees(models)
     return models
+
+
+def _tried(read: Callable[..., Any], name: str, *given: Any, **options: Any) -> Any:
+    """What a function of skops returns; whatever it raises is the file's fault."""
+    try:
+        return read(*given, **options)
+    except Exception as error:
+        raise InvalidInput(f"{name} cannot be read by skops ({type(error).__name__}: {error}).") from error
 
 
 def check_file(content: bytes, name: str) -> None:

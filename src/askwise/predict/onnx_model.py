@@ -10,7 +10,7 @@ import pandas as pd
 
 from askwise.errors import AskwiseError, InvalidInput
 
-NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
+NUMBERS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 
 
 class OnnxModel:
@@ -50,10 +50,7 @@ class OnnxModel:
         lacking = [one.name for one in inputs if not isinstance(X, pd.DataFrame) or one.name not in X.columns]
         if lacking:
             raise InvalidInput(f"The ONNX model has the input {lacking[0]!r}, and X no column of that name.")
-        return {
-            one.name: X[[one.name]].to_numpy(dtype=NUMBERS[one.type] if one.type in NUMBERS else object)
-            for one in inputs
-        }
+        return {one.name: X[[one.name]].to_numpy(dtype=NUMBERS.get(one.type, object)) for one in inputs}
 
     def _open(self) -> Any:
         if self._session is None:
