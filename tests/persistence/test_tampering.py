@@ -128,6 +128,12 @@ def test_an_older_format_says_how_to_convert(folder, monkeypatch):
     refused(folder, "saved in format 1, and this askwise reads 2. Load it with askwise")
 
 
+def test_another_version_of_scikit_learn_is_mentioned(folder):
+    change_manifest(folder, libraries={"scikit-learn": "0.24.2"})
+    with pytest.warns(UserWarning, match=r"saved with scikit-learn 0\.24\.2"):
+        askwise.load(folder)
+
+
 def test_json_must_be_plain(folder):
     original = (folder / "state.json").read_bytes()
     for content, message in (

@@ -21,6 +21,7 @@ from askwise.acquire.evaluation import (
     ends_of_one_run,
     measures,
 )
+from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies import Policy
 from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
@@ -38,7 +39,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(Saveable, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Saveable, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None

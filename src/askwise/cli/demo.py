@@ -16,7 +16,7 @@ from askwise.tables import TableOptions
 if TYPE_CHECKING:
     from askwise.selector import DynamicFeatureSelector
 
-STEPS = 11
+STEPS = 12
 IMAGES = ("mnist",)
 RULES_SHOWN = 3
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
@@ -57,7 +57,9 @@ def demo(
 
             demo_images(data, budget, seed, page, as_json)
             return
-        from askwise.cli.comparison import RANDOM_ORDERS, compare, tell_story
+        from markupsafe import Markup
+
+        from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, tell_story
         from askwise.cli.demo_report import Report, write_report
         from askwise.cli.prepare import about, facts, prepare
 
@@ -65,14 +67,18 @@ def demo(
             rows, selector = prepare(source, model, adaptation, seed, say)
             comparison = compare(selector, rows, _budgets(selector, budget), seed, say)
             story = tell_story(selector, rows, comparison.trajectory)
+            say("drawing a flowchart")
+            chart = flowchart(selector, rows, budget)
             say("drawing the report")
             made = [
                 *about(rows, selector, seed, price or []),
                 ("random orders", f"seeds {seed} to {seed + RANDOM_ORDERS - 1}"),
             ]
-            write_report(page, Report(f"{rows.dataset.name}, {model.value}", made, story, comparison))
+            title, picture = f"{rows.dataset.name}, {model.value}", None if chart is None else Markup(chart.to_svg())
+            write_report(page, Report(title, made, story, comparison, flowchart=picture))
         if as_json:
-            print_json({**facts(rows, selector, comparison), "story": vars(story), "report": str(page)})
+            found = {**facts(rows, selector, comparison), "story": vars(story), "report": str(page)}
+            print_json(found if chart is None else {**found, "flowchart": chart.to_dict()})
             return
         console = make_console()
         print_rows(console, rows)

@@ -54,7 +54,7 @@ MOST_STEPS_IN_FIGURES = 15
 class Report:
     """All that the page says; without a `comparison` it tells the story only. `about` lists (what, text).
 
-    `film` is the story in pictures, where the case is an image.
+    `film` is the story in pictures, where the case is an image; `flowchart` the policy as a tree of questions.
     """
 
     title: str
@@ -62,6 +62,7 @@ class Report:
     story: Story
     comparison: Comparison | None = None
     film: Markup | None = None
+    flowchart: Markup | None = None
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from askwise import __version__
@@ -101,6 +103,8 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
             f"{folder} does not hold the wrapped model, {manifest['model']}: give it with askwise.load(folder, "
             "model=...). For a torch module, give one of the same structure or a function that makes one."
         )
+    if MODELS in files:
+        _warn_of_another_version(manifest)
     state = read_json(files[STATE], STATE)
     models = read_models(files[MODELS], MODELS, allowed.names) if MODELS in files else []
     try:
@@ -159,6 +163,18 @@ def _versions() -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return {"askwise": __version__, "python": platform.python_version(), "libraries": found}
+
+
+def _warn_of_another_version(manifest: dict[str, Any]) -> None:
+    """Models of scikit-learn are not made for other versions of it: say so before they answer."""
+    libraries = manifest.get("libraries")
+    saved = libraries.get("scikit-learn") if isinstance(libraries, dict) else None
+    if str(saved).split(".")[:2] != sklearn.__version__.split(".")[:2]:
+        warnings.warn(
+            f"The folder was saved with scikit-learn {saved}, and this is {sklearn.__version__}: models may answer "
+            "differently or fail. Install that version, or fit again.",
+            stacklevel=3,
+        )
 
 
 def _described(schema: Schema) -> dict[str, Any]:

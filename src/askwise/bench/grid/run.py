@@ -40,7 +40,7 @@ class Profile:
 
 
 PAPERS_TABLES = ("wine", "heart", "cirrhosis", "yeast", "diabetes130")
-MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(1000, 300)}
+MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(600, 200)}
 PROFILES = {
     "quick": Profile(("wine",), 1, Limits(2000, 500), MOST_IMAGES, own_tables=1),
     "paper": Profile(PAPERS_TABLES, 5, Limits(10_000, 2000), {}, own_tables=9, settings=PAPERS),
@@ -86,7 +86,7 @@ def _trials(
     else:
         tables = [table for table in suite.data if table in data] if data else suite.data[: profile.own_tables]
     for table in tables:
-        for method in [name for name in suite.methods if methods is None or name in methods]:
+        for method in suite.chosen(methods):
             if not METHODS[method].installed:
                 continue
             for seed in range(profile.n_seeds if seeds is None else seeds):
@@ -95,7 +95,7 @@ def _trials(
 
 def not_installed(suites: Sequence[str], methods: Sequence[str] | None) -> list[str]:
     """Methods that are skipped for the lack of an optional package, a sentence each."""
-    wanted = {name for suite in suites for name in SUITES[suite].methods if methods is None or name in methods}
+    wanted = {name for suite in suites for name in SUITES[suite].chosen(methods)}
     return [
         f"{name} is skipped, because its package {METHODS[name].package} is not installed."
         for name in sorted(wanted)
@@ -108,7 +108,7 @@ def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequenc
     found = []
     for name in suites:
         suite = SUITES[name]
-        lacking = [method for method in methods or [] if method not in suite.methods]
+        lacking = [method for method in methods or [] if method not in suite.chosen([method])]
         if lacking:
             found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
         known = [table for table in data or [] if table not in (*suite.without, *IMAGES)]

@@ -8,6 +8,8 @@ METHODS = {
     "recnn": "ReCNN*",
     "adcnn": "AdCNN*",
     "adrecnn": "AdReCNN*",
+    "adcnn-longer": "AdCNN, longer training",
+    "adcnn-resnet18": "AdCNN, ResNet-18",
     "patch-askwise": "askwise on images",
     "patch-dime": "DIME on images",
     "patch-vip": "VIP on images",
