@@ -137,7 +137,9 @@ def check_file(content: bytes, name: str) -> None:
             for entry in entries:
                 if entry.filename.endswith(".npy"):
                     _check_array(archive.read(entry), f"{name}: {entry.filename}")
-    except (BadZipFile, EOFError, OSError, KeyError) as error:
+    except InvalidInput:
+        raise
+    except (BadZipFile, EOFError, OSError, KeyError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"{name} is not a skops file ({error}); it is damaged.") from None
     if not isinstance(schema, dict) or schema.get("protocol") != PROTOCOL:
         raise InvalidInput(f"{name} does not follow protocol {PROTOCOL} of skops; save the selector again.")
