@@ -82,6 +82,7 @@ class BeliefModel:
         self.epistemic = epistemic
         self.novelty = novelty
         self.error_costs = error_costs
+        _ = self._joined  # made now: no question changes a fitted object; saved without it, and made again
 
     @cached_property
     def _joined(self) -> SubsetPredictor:
