@@ -16,6 +16,7 @@ from tests.persistence import cases
 import askwise
 from askwise import DynamicFeatureSelector, epistemic, predict
 from askwise.acquire import Confidence, FeatureAcquirer, Policy, Stopping
+from askwise.acquire.flowchart.growth import AtMost
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict import SubsetPredictor
@@ -83,7 +84,7 @@ def test_every_class_comes_back_bit_for_bit(tmp_path):
     seen = set()
     families = (cases.around_tables, cases.around_networks, cases.around_images, cases.around_baselines)
     for path, saved in (case for family in families for case in family()):
-        saved.stop_ = Confidence(0.9)
+        saved.stop_ = AtMost(2, Confidence(0.9))
         with torch.random.fork_rng():
             saved.save(tmp_path / "saved")
             loaded = askwise.load(tmp_path / "saved")

@@ -91,7 +91,7 @@ def _fit_paper_method(name: str, task: Task) -> FeatureAcquirer:
 def _fit_longer(task: Task) -> FeatureAcquirer:
     """AdCNN trained under masks for as many epochs as DIME and GDFS train their predictor in both of their stages."""
     profile = task.settings.images
-    pretrain, _, joint = STAGES[profile]["DIME"]
+    pretrain, _, joint = STAGES["DIME"][profile]
     made = method("AdCNN", trained_network(task), task.groups, profile=profile, random_state=task.seed)
     return made.set_params(adaptation__pretrain_epochs=pretrain + joint).fit(task.X_train, task.y_train)
 
