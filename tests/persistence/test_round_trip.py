@@ -3,6 +3,7 @@
 import importlib
 import json
 import pkgutil
+import sys
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from askwise import DynamicFeatureSelector, epistemic, predict
 from askwise.acquire import Confidence, FeatureAcquirer, Policy, Stopping
 from askwise.acquire.flowchart.growth import AtMost
 from askwise.epistemic import EpistemicEstimator
-from askwise.errors import InvalidInput
+from askwise.errors import AskwiseError, InvalidInput
 from askwise.predict import SubsetPredictor
 
 pytest.importorskip("safetensors")
@@ -204,6 +205,16 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         saved.save(tmp_path / "saved", rows="none")
     with pytest.raises(Exception, match="not fitted"):
         DynamicFeatureSelector(LogisticRegression()).save(tmp_path / "saved")
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    X, y = cases.make_rows()
+    saved = cases.selector(LogisticRegression(), epistemic=None, policy="static").fit(X, y)
+    for package in ("skops.io", "safetensors"):
+        with monkeypatch.context() as patched, pytest.raises(AskwiseError, match=r"askwise\[persistence\]"):
+            patched.setitem(sys.modules, package, None)
+            saved.save(tmp_path / "saved")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_manifest_says_what_is_inside(tmp_path):
