@@ -260,9 +260,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""
+        return policy.fit(self._policy_context(beliefs))
+
+    def _policy_context(self, beliefs: BeliefModel) -> PolicyContext:
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is or beliefs is not self.beliefs_ else self._fitted_without
-        context = PolicyContext(
+        return PolicyContext(
             rows=beliefs.predictor.training_rows_,
             y=beliefs.predictor.training_labels_,
             schema=self.schema_,
@@ -273,7 +276,6 @@ class DynamicFeatureSelector(FeatureAcquirer):
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
-        return policy.fit(context)
 
     def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around a clone of the model fitted on all training rows except `rows`."""

@@ -24,6 +24,7 @@ from askwise.acquire.evaluation import (
 from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy
+from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.trajectory import Trajectory
@@ -39,7 +40,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Saveable, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -89,7 +91,21 @@ class BeliefModel:
         self.novelty = novelty
         self.error_costs = error_costs
         self.calibration = calibration
-        self._joined = predictor if epistemic is None else epistemic.joined(predictor)
+        _ = self._joined  # made now: no question changes a fitted object; saved without it, and made again
+
+    @cached_property
+    def _joined(self) -> SubsetPredictor:
+        """The predictor with the members beside its model."""
+        return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
+
+    def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
+        """The same model and members with other training rows, from which distances and completions are taken."""
+        other = copy.copy(self)
+        other.__dict__.pop("_joined", None)
+        other.predictor = self.predictor.with_rows(rows, y)
+        other.epistemic = None if self.epistemic is None else self.epistemic.with_rows_of(other.predictor)
+        other.novelty = None if self.novelty is None else type(self.novelty)(other.predictor, seed)
+        return other
 
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
