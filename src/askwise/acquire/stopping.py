@@ -17,7 +17,7 @@ class Stopping:
     """A rule that ends the acquisition for a case; subclasses implement `stops`."""
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        """(n,) bool: the cases that acquire nothing more. `state` has only cases that go on; `state.ids` numbers them."""
+        """(n,) bool: the cases that acquire nothing more; those that stopped before are not in `state` (see its `ids`)."""
         raise NotImplementedError
 
 
