@@ -156,8 +156,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        # Not fitted until the end: parts of two fits must not mix.
-        for name in ("policy_", "calibration_", "adaptation_report_"):
+        for name in ("policy_", "calibration_", "adaptation_report_"):  # parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)

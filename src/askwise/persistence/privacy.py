@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.pays_off import PaysOff
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
 from askwise.persistence.tree_checks import every_object
@@ -104,7 +105,11 @@ def _with_rows(selector: DynamicFeatureSelector, rows: EncodedRows, y: np.ndarra
     other.beliefs_ = selector.beliefs_.with_rows(rows, y, selector._seeds["predictor"])
     other.predictor_, other.epistemic_ = other.beliefs_.predictor, other.beliefs_.epistemic
     other._sample_weight = None
-    other.policy_ = selector.policy_.with_rows(other._policy_context(other.beliefs_))
+    context, saving = other._policy_context(other.beliefs_), selector.pays_off_
+    other.policy_ = selector.policy_.with_rows(context)
+    if saving is not None:
+        shared = saving.policy is selector.policy_
+        other.pays_off_ = PaysOff(other.policy_ if shared else saving.policy.with_rows(context))
     return other
 
 
