@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from tests.made import correlated_numbers, patients
 
 from askwise import Prices
 from askwise.errors import InvalidInput
@@ -56,31 +57,11 @@ def make(name: str, **given: Any) -> Any:
 
 
 def numeric_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 5))
-    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=80)
-    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], [-0.6, 0.6])]
-    return X, y
+    return correlated_numbers(80, 5, [-0.6, 0.6])
 
 
 def mixed_data():
-    """Numbers, counts, text, booleans and a category, with missing cells in three of them."""
-    rng = np.random.default_rng(1)
-    n = 80
-    table = pd.DataFrame(
-        {
-            "age": rng.normal(50, 10, n),
-            "visits": rng.integers(0, 5, n),
-            "city": rng.choice(["Ghent", "Lille", "Namur"], n),
-            "smoker": rng.random(n) < 0.4,
-            "pain": pd.Categorical(rng.choice(["none", "mild", "bad"], n), ["none", "mild", "bad"]),
-            "pulse": rng.normal(70, 8, n),
-        }
-    )
-    y = ((table["age"] > 50) ^ (table["city"] == "Lille")).astype(int).to_numpy()
-    for column in ("age", "city", "pulse"):
-        table.loc[rng.random(n) < 0.15, column] = np.nan
-    return table, y
+    return patients(80, 1, pulse=True)
 
 
 def rows_of(X: Any, rows: Any) -> Any:

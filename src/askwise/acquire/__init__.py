@@ -5,6 +5,7 @@ from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.dqn import DQN
 from askwise.acquire.flowchart.chart import Flowchart
+from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
@@ -15,9 +16,11 @@ __all__ = [
     "Acquisition",
     "CalibratedStop",
     "Confidence",
+    "ExpectedSaving",
     "FeatureAcquirer",
     "Flowchart",
     "Greedy",
+    "PaysOff",
     "Policy",
     "PolicyMasks",
     "Random",

@@ -22,7 +22,9 @@ from askwise.acquire.evaluation import (
     measures,
 )
 from askwise.acquire.flowchart.mixin import FlowchartMixin
+from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy
+from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
 from askwise.acquire.stop_calibration import StopCalibration
 from askwise.acquire.stopping import Stopping
@@ -39,7 +41,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -55,6 +57,7 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
     epistemic_: EpistemicEstimator | None
     beliefs_: BeliefModel
     policy_: Policy
+    pays_off_: PaysOff | None = None  # the rule where no other is given
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -67,9 +70,8 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
         return self.beliefs_.proba(rows)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
-        proba = self.predict_proba(X)
-        return np.asarray(self.classes_[proba.argmax(axis=1)])
+        """The most probable class, or that of least expected cost, for rows with NaN for what is not known, (n,)."""
+        return np.asarray(self.classes_[self.beliefs_.decisions(self.predict_proba(X))])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
@@ -150,7 +152,8 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; ``"calibrated"`` is that of `calibrate_stop`; None spends what it can.
+            A `Stopping` rule, or ``"calibrated"`` for that of `calibrate_stop`; None spends what it can or, with
+            `error_costs`, what pays for itself.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
@@ -175,11 +178,10 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
         return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error, cost, and decisions kept, one row per budget.
+        """Accuracy, balanced accuracy, log loss, calibration error and cost (also of errors), one row per budget.
 
-        `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
-        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
-        the price of everything.
+        `kept` is the share of decisions that are those of the full rows (see `savings`). `budgets` defaults to 1..10
+        features where all cost the same, else to 5 %..50 % of the price of everything.
         """
         truth = self._encode(X)
         given = np.asarray(y)
@@ -190,10 +192,8 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        decide = self.beliefs_.decisions
-        full = decide(self.predictor_.full_proba(truth))
-        kept = [float(np.mean(decide(end.proba) == full)) for end in ends]
-        found = [{**measures(labels, end), "kept": share} for end, share in zip(ends, kept, strict=True)]
+        full = self.predictor_.full_proba(truth)
+        found = [measures(labels, end, self.beliefs_.error_costs, full) for end in ends]
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(
@@ -208,7 +208,7 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
         budget
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested.
+            A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested. None as in `acquire`.
         """
         check_is_fitted(self, "policy_")
         rule = self._stopping(stop, budget, 1)
@@ -287,7 +287,7 @@ class FeatureAcquirer(StopCalibration, FlowchartMixin, ClassifierMixin, BaseEsti
         """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, budgets)
+            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets)
             for state in track(blocks, "acquiring", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]

@@ -41,6 +41,7 @@ class StopCalibration:
     beliefs_: BeliefModel
     policy_: Policy
     stop_: CalibratedStop | None = None
+    pays_off_: Stopping | None
 
     def calibrate_stop(
         self,
@@ -153,6 +154,8 @@ class StopCalibration:
                 'stop must be None, "calibrated" or an askwise.acquire.Stopping such as Confidence(0.95); '
                 f"got {stop!r}."
             )
+        if stop is None:
+            return self.pays_off_
         if isinstance(stop, CalibratedStop):
             limit = check_budget(self.budget if budget is None else budget, n)
             stop.conditions.check(self.policy_, self.prices_, self._risk_weight(), limit)
