@@ -2,6 +2,7 @@
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.dqn import DQN
 from askwise.acquire.flowchart.chart import Flowchart
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
@@ -13,6 +14,7 @@ from askwise.acquire.trajectory import Trajectory
 __all__ = [
     "DQN",
     "Acquisition",
+    "CalibratedStop",
     "Confidence",
     "ExpectedSaving",
     "FeatureAcquirer",

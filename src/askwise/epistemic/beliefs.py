@@ -152,11 +152,16 @@ class BeliefModel:
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
-        final = share if self.calibration is None else self.calibration.final(share)
-        complete = rows.observed.all(axis=1)
-        agreement, final = (np.where(complete, 1.0, values) for values in (share, final))
+        agreement = self.agreement(belief, rows)
+        final = agreement if self.calibration is None else self.calibration.final(agreement)
+        final = np.where(rows.observed.all(axis=1), 1.0, final)
         return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
+
+    def agreement(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
+        """(n,) raw agreement: the share of the votes for the decision taken, 1 for a complete row."""
+        decision = self.decisions(belief.proba)
+        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
+        return np.where(rows.observed.all(axis=1), 1.0, share)
 
     def votes(self, belief: Belief) -> np.ndarray:
         """(n, C) share of the completions for which the wrapped model decides for a class; without any, p(y | x_S)."""
