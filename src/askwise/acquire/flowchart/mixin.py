@@ -39,8 +39,8 @@ class FlowchartMixin:
         max_depth
             The most questions on a path. Free features count only where the chart uses their answer.
         stop
-            A `Stopping` rule or ``"calibrated"``; None spends the budget of the selector on up to `max_depth` features, with
-            `error_costs` as long as they pay.
+            A `Stopping` rule or ``"calibrated"``; None spends the budget of the selector on up to `max_depth` features,
+            with `error_costs` as long as they pay.
         """
         truth = self._encode(X)
         ending: Stopping | None = self._stopping(stop, None, 1)
