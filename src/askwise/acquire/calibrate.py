@@ -57,7 +57,7 @@ def visited_states(
 ) -> VisitedStates:
     """The incomplete states, at about a dozen sizes, that `policy` visits on `rows`, which hold the truth."""
     part_of = beliefs if policy.reads_members(risk_weight) else beliefs.without_members()
-    found = []
+    found: list[VisitedStates] = []
     for start in range(0, max(len(rows), 1), part_of.rows_at_once):
         ids = np.arange(len(rows))[start : start + part_of.rows_at_once]
         schema, truth = beliefs.predictor.schema_, rows.take(ids)

@@ -145,7 +145,10 @@ class StopCalibration:
         return savings_table(runs, static, shares, random_state=0)
 
     def _stopping(self, stop: Any, budget: Any, n: int) -> Stopping | None:
-        """The rule that `stop` stands for, None: the selector's own, if errors have a cost. A calibrated one is refused if it was calibrated for something else."""
+        """The rule that `stop` stands for; None: the selector's own, if errors have a cost.
+
+        A calibrated one is refused if it was calibrated for something else.
+        """
         if isinstance(stop, str) and stop == "calibrated":
             stop = self.stop_
             if stop is None:
