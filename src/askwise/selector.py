@@ -212,12 +212,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
             at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
             parts = [(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)]
         elif (folds := self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)) is not None:
-            rows, y, share = (
-                self.predictor_.training_rows_,
-                self.predictor_.training_labels_,
-                -(-MOST_ROWS // len(folds)),
-            )
-            held = [rng.permutation(fold.held)[:share] for fold in folds]
+            rows, y = self.predictor_.training_rows_, self.predictor_.training_labels_
+            held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
             parts = [(rows.take(at), y[at], fold.beliefs, fold.policy) for at, fold in zip(held, folds, strict=True)]
         else:
             return None

@@ -150,7 +150,8 @@ class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; ``"calibrated"``: that of `calibrate_stop`; None: what it can, or with `error_costs` what pays.
+            A `Stopping` rule, or ``"calibrated"`` for that of `calibrate_stop`; None spends what it can or, with
+            `error_costs`, what pays for itself.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
