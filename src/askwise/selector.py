@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.acquisition import nothing_known
 from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
@@ -79,7 +78,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
     random_state, n_jobs, progress
-        Seed; parallel jobs of `evaluate` if each budget needs its own episodes; ``"auto"``: a bar on a terminal.
+        Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
+        bar on a terminal.
 
     Attributes
     ----------
@@ -93,7 +93,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
     policy_ : the `Policy` in use
-    pays_off_, stop_ : the stopping rules of `error_costs` and of the last `calibrate_stop`, or None
+    pays_off_ : the stopping rule if `error_costs` are given, else None
+    stop_ : the stopping rule of the last `calibrate_stop`, or None
 
     Examples
     --------
@@ -193,7 +194,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_, other.stop_ = other._chosen_policy(), None  # what was calibrated is for another policy
+        other.policy_ = other._chosen_policy()
+        other.stop_ = None  # calibrated for another policy
         return other
 
     def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:
@@ -208,23 +210,14 @@ class DynamicFeatureSelector(FeatureAcquirer):
         rng = np.random.default_rng(self._seeds["folds"])
         if unseen is not None:
             at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
-            return self._visited(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)
-        folds = self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)
-        if folds is None:
+            parts = [(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)]
+        elif (folds := self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)) is not None:
+            rows, y = self.predictor_.training_rows_, self.predictor_.training_labels_
+            held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
+            parts = [(rows.take(at), y[at], fold.beliefs, fold.policy) for at, fold in zip(held, folds, strict=True)]
+        else:
             return None
-        found, rows, y = [], self.predictor_.training_rows_, self.predictor_.training_labels_
-        for fold in folds:
-            held = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
-            found.append(self._visited(rows.take(held), y[held], fold.beliefs, fold.policy))
-        return VisitedStates.concatenated(found)
-
-    def _visited(self, rows: EncodedRows, y: np.ndarray, beliefs: BeliefModel, policy: Policy) -> VisitedStates:
-        found, weight = [], self._risk_weight()
-        part_of = beliefs if policy.reads_members(weight) else beliefs.without_members()
-        for part in self._blocks(len(rows)):
-            truth, ids = rows.take(part), np.arange(len(rows))[part]
-            state = nothing_known(self.schema_, self.prices_, part_of, truth, risk_weight=weight, ids=ids)
-            found.append(visited_states(state, truth, y[part], policy))
+        found = [visited_states(*part, prices=self.prices_, risk_weight=self._risk_weight()) for part in parts]
         return VisitedStates.concatenated(found)
 
     def _check_options(self) -> None:
@@ -294,6 +287,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
             n_rows=n_rows,
             random_state=self._seeds["folds"],
         )
+
+    def _static_policy(self) -> Policy:
+        return self.with_policy("static").policy_
 
     def _risk_weight(self) -> float:
         self._check_risk_weight()

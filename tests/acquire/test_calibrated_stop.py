@@ -294,3 +294,11 @@ def test_the_rule_is_saved_with_the_selector(fitted, stop, tmp_path):
     X, _ = drawn(10, 3)
     assert_array_equal(loaded.acquire(X, stop="calibrated").order, fitted.acquire(X, stop="calibrated").order)
     assert loaded.start(stop="calibrated").report()["guarantee"] == stop.promise
+
+
+def test_a_selector_saved_with_synthetic_rows_has_no_rule(fitted, stop, tmp_path):
+    """Its policy learns from other rows than the one that the stop was calibrated for."""
+    fitted.stop_ = stop
+    fitted.save(tmp_path / "saved", rows="synthetic")
+    with pytest.raises(InvalidInput, match="call calibrate_stop first"):
+        askwise.load(tmp_path / "saved").start(stop="calibrated")

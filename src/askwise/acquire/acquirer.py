@@ -22,7 +22,6 @@ from askwise.acquire.evaluation import (
     measures,
 )
 from askwise.acquire.flowchart.mixin import FlowchartMixin
-from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy
 from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
@@ -57,7 +56,6 @@ class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin
     epistemic_: EpistemicEstimator | None
     beliefs_: BeliefModel
     policy_: Policy
-    pays_off_: PaysOff | None = None  # the rule where no other is given
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -178,10 +176,11 @@ class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin
         return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error and cost (also of errors), one row per budget.
+        """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
 
-        `kept` is the share of decisions that are those of the full rows (see `savings`). `budgets` defaults to 1..10
-        features where all cost the same, else to 5 %..50 % of the price of everything.
+        `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
+        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
+        the price of everything.
         """
         truth = self._encode(X)
         given = np.asarray(y)
@@ -192,8 +191,10 @@ class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        full = self.predictor_.full_proba(truth)
-        found = [measures(labels, end, self.beliefs_.error_costs, full) for end in ends]
+        decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
+        full = decide(self.predictor_.full_proba(truth))
+        kept = [float(np.mean(decide(end.proba) == full)) for end in ends]
+        found = [{**measures(labels, end, costs), "kept": share} for end, share in zip(ends, kept, strict=True)]
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(

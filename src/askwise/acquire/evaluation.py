@@ -70,13 +70,8 @@ def ends_of_each_budget(
     return ends
 
 
-def measures(
-    y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None, full: np.ndarray | None = None
-) -> dict[str, float]:
-    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost.
-
-    `full` (n, C) is the prediction from the full rows, for the share of decisions that are kept.
-    """
+def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
+    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost."""
     predicted = decide(end.proba, error_costs)
     proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
     found = {
@@ -87,8 +82,6 @@ def measures(
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),
     }
-    if full is not None:
-        found["kept"] = float((predicted == decide(full, error_costs)).mean())
     if error_costs is not None:
         found["error_cost"] = float(error_costs[y, predicted].mean())
         found["total_cost"] = found["spent"] + found["error_cost"]

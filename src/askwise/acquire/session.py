@@ -176,9 +176,9 @@ class Session:
         rules = beliefs.predictor.explain_encoded(rows)
         state = described(beliefs.predictor.classes_, found, None if rules is None else rules[0])
         state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
-        state["prediction_set"] = self._prediction_set(found.proba)
         if beliefs.error_costs is not None:
             state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
+        state["prediction_set"] = self._prediction_set(found.proba)
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
     def _departs_by(self, feature: str, price: float) -> str:

@@ -12,6 +12,7 @@ from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
 from askwise.acquire.crossfit import N_FOLDS, Fold
 from askwise.acquire.guarantee import FullRuns, threshold_sequence
+from askwise.acquire.pays_off import PaysOff
 from askwise.acquire.policies import Policy, Static, mutual_information_ranking
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.savings import LEVELS, check_levels, savings_table
@@ -40,8 +41,8 @@ class StopCalibration:
     predictor_: SubsetPredictor
     beliefs_: BeliefModel
     policy_: Policy
+    pays_off_: PaysOff | None = None
     stop_: CalibratedStop | None = None
-    pays_off_: Stopping | None
 
     def calibrate_stop(
         self,
@@ -144,7 +145,10 @@ class StopCalibration:
         return savings_table(runs, static, shares, random_state=0)
 
     def _stopping(self, stop: Any, budget: Any, n: int) -> Stopping | None:
-        """The rule that `stop` stands for; a calibrated one is refused if it was calibrated for something else."""
+        """The rule that `stop` stands for; None: the selector's own, if errors have a cost.
+
+        A calibrated one is refused if it was calibrated for something else.
+        """
         if isinstance(stop, str) and stop == "calibrated":
             stop = self.stop_
             if stop is None:
@@ -154,12 +158,10 @@ class StopCalibration:
                 'stop must be None, "calibrated" or an askwise.acquire.Stopping such as Confidence(0.95); '
                 f"got {stop!r}."
             )
-        if stop is None:
-            return self.pays_off_
         if isinstance(stop, CalibratedStop):
             limit = check_budget(self.budget if budget is None else budget, n)
             stop.conditions.check(self.policy_, self.prices_, self._risk_weight(), limit)
-        return stop
+        return self.pays_off_ if stop is None else stop
 
     def _calibration_runs(self, X: Any, y: Any, goal: Goal, budget: float) -> tuple[EncodedRows, FullRuns]:
         """The calibration rows, given or cross-fitted, and their runs along the policy."""

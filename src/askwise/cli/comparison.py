@@ -12,6 +12,7 @@ import pandas as pd
 
 from askwise.acquire import Flowchart, Policy, Random, Trajectory
 from askwise.acquire.flowchart.mixin import FEWEST_ROWS
+from askwise.acquire.session import as_json
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
@@ -28,7 +29,8 @@ class Comparison:
     lowest, highest), and the other measures of `evaluate` for askwise. `full` is the accuracy with everything known,
     `priced` whether budgets are money, `trajectory` what askwise bought under the largest one. `note` says why buying
     everything is not the same as the model with everything, and is empty where it is. `static` and `units` are what the
-    static order and the features are called, `savings` what `selector.savings` finds (None for images).
+    static order and the features are called. `savings` is what `selector.savings` finds on the held-out rows, None for
+    images.
     """
 
     curves: pd.DataFrame
@@ -40,10 +42,10 @@ class Comparison:
     units: str = "features"
     savings: pd.DataFrame | None = None
 
-    def savings_as_json(self) -> list[Any]:
-        """The rows of the table of savings, None where a level is never reached."""
-        table = self.savings
-        return [] if table is None else table.astype(object).where(table.notna(), None).to_dict("records")
+    def savings_as_json(self) -> list[dict[str, Any]]:
+        """The rows of `savings`, ready for JSON."""
+        rows = [] if self.savings is None else self.savings.to_dict("records")
+        return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]
 
 
 @dataclass(frozen=True)
