@@ -367,12 +367,6 @@ BAD_PRICES: list[tuple[Any, list[str]]] = [
 ]
 
 
-def test_prices():
-    X, y = numbers()
-    for costs, words in BAD_PRICES:
-        refused(lambda costs=costs: selector(costs=costs).fit(X, y), *words, case=repr(costs))
-
-
 def test_prices_in_a_series_go_by_its_names():
     X, y = numbers()
     by_name = pd.Series({"scan": 9.0, "age": 0.0, "iron": 3.0})
@@ -409,10 +403,12 @@ BAD_GROUPS: list[tuple[Any, list[str]]] = [
 ]
 
 
-def test_groups():
+def test_prices_and_groups():
     X, y = numbers()
-    for groups, words in BAD_GROUPS:
-        refused(lambda groups=groups: selector(groups=groups).fit(X, y), *words, case=repr(groups))
+    for name, cases in {"costs": BAD_PRICES, "groups": BAD_GROUPS}.items():
+        for value, words in cases:
+            owner = selector(**{name: value})
+            refused(lambda owner=owner: owner.fit(X, y), *words, case=repr(value))
 
 
 def test_the_price_of_a_column_that_is_part_of_a_group():

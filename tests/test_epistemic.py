@@ -37,11 +37,8 @@ from askwise.predict.final_layer import final_layer
 from askwise.predict.wrapped import ROWS_PER_CALL
 from askwise.rows import EncodedRows
 from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize
-
-
-def data(n=90, n_classes=3):
-    X = np.random.default_rng(0).normal(size=(n, 4))
-    return X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7][: n_classes - 1])
+from tests.made import few_numbers as data
+from tests.made import fitted, network
 
 
 def some_masks(n, seed=5):
@@ -49,16 +46,6 @@ def some_masks(n, seed=5):
     mask = np.random.default_rng(seed).random((n, 4)) < 0.5
     mask[0], mask[1] = False, True
     return mask
-
-
-def network(seed=0, hidden=(6,), **options):
-    return MLPClassifier(hidden, max_iter=30, random_state=seed, **options)
-
-
-def fitted(estimator, n_classes=3):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(*data(n_classes=n_classes))
 
 
 def module(*, dropout: float | None = 0.4) -> Any:

@@ -1,7 +1,5 @@
 """A fitted selector is shared: threads do not disturb each other, and no question changes it."""
 
-import sys
-import threading
 import warnings
 from typing import Any
 
@@ -20,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.predict import ReparametrizedPredictor
+from tests.made import at_once
 
 FEATURES = ["age", "iron", "scan", "pulse"]
 N_THREADS = 4
@@ -66,32 +65,9 @@ def answers(owner, number):
     ]
 
 
-def at_once(ask):
-    """`ask(number)` of several threads that are switched often; errors are kept."""
-    found: dict[int, Any] = {}
-
-    def work(number):
-        try:
-            found[number] = ask(number)
-        except Exception as error:
-            found[number] = error
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(N_THREADS)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    return [found[number] for number in range(N_THREADS)]
-
-
 def check_threads(owner, name, ask=answers):
     """Threads that `ask` at once get what `answers` gives each alone."""
-    for number, found in enumerate(at_once(lambda number: ask(owner, number))):
+    for number, found in enumerate(at_once(lambda number: ask(owner, number), N_THREADS, 1e-4)):
         assert not isinstance(found, Exception), f"{name}: {found!r}"
         for ours, alone in zip(found, answers(owner, number), strict=True):
             assert_allclose(ours, alone, rtol=0, atol=1e-6, err_msg=f"{name}, thread {number}")

@@ -25,18 +25,20 @@ Limits = Mapping[str, Limit]
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number of at least `least`, or None where that is allowed."""
+    """A whole number of at least `least` and at most `most`, or None where that is allowed."""
 
     least: int
     optional: bool = False
+    most: float = np.inf
 
     def __str__(self) -> str:
-        return f"a whole number of at least {self.least}{' or None' if self.optional else ''}"
+        bounds = f"of at least {self.least}" if np.isinf(self.most) else f"from {self.least} to {self.most}"
+        return f"a whole number {bounds}{' or None' if self.optional else ''}"
 
     def allows(self, value: Any) -> bool:
         if value is None:
             return self.optional
-        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= self.least
+        return isinstance(value, Integral) and not isinstance(value, bool) and self.least <= int(value) <= self.most
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,11 @@ ADAM: Limits = {"learning_rate": POSITIVE, "batch_size": Whole(1)}
 
 def check_limits(estimator: Any, limits: Limits) -> None:
     """Raise an error for parameters of `estimator` that are outside their limits."""
+    check_values(type(estimator).__name__, {name: getattr(estimator, name) for name in limits}, limits)
+
+
+def check_values(owner: str, values: Mapping[str, Any], limits: Limits) -> None:
+    """Raise an error for arguments of the function `owner` that are outside their limits."""
     for name, limit in limits.items():
-        value = getattr(estimator, name)
-        if not limit.allows(value):
-            raise InvalidInput(f"{type(estimator).__name__}: {name} must be {limit}; got {value!r}.")
+        if not limit.allows(values[name]):
+            raise InvalidInput(f"{owner}: {name} must be {limit}; got {values[name]!r}.")

@@ -94,6 +94,14 @@ def test_models_that_cannot_be_fitted_again_have_no_folds():
     assert tree.fit(sparse, y)._cross_fit() is None
 
 
+def test_rows_of_a_class_with_fewer_rows_than_folds_are_not_held_out():
+    X, y = data()
+    rare = np.where(np.arange(len(y)) < 3, 2, y)
+    folds = selector(LogisticRegression()).fit(X, rare)._cross_fit()
+    held = np.sort(np.concatenate([fold.held for fold in folds]))
+    np.testing.assert_array_equal(held, np.arange(3, len(y)))
+
+
 def test_a_row_with_a_category_of_its_own_is_not_held_out():
     X, y = data()
     table = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(np.arange(len(y)) % 2, "odd", "even"))

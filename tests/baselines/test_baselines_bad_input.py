@@ -9,13 +9,12 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
+from askwise import baselines
 from askwise.baselines import (
     AACO,
     CWCF,
     DIME,
-    EDDI,
     GDFS,
-    INVASE,
     VIP,
     ExactOracle,
     FullInformation,
@@ -23,28 +22,23 @@ from askwise.baselines import (
     RandomOrder,
     StaticBest,
     StaticCMI,
-    TabNet,
 )
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
 from askwise.parameters import Choice, Flag, Number, Several, Whole
 
-EVERY: list[Any] = [
-    AACO,
-    CWCF,
-    DIME,
-    EDDI,
-    GDFS,
-    INVASE,
-    VIP,
-    FullInformation,
-    Opportunistic,
-    RandomOrder,
-    StaticBest,
-    StaticCMI,
-]
-EVERY += [TabNet]
+EVERY: list[Any] = [getattr(baselines, name) for name in baselines.__all__ if name not in ("Baseline", "ExactOracle")]
 BROKEN: list[Any] = [-1, "abc", float("nan"), (0,), [-2.5], {}]
+
+
+REFUSED: list[tuple[Any, dict[str, list[Any]]]] = [
+    (DIME, {"exploration": [1.5], "exploration_decay": [-0.1], "patience": [-1]}),
+    (GDFS, {"holdout": [0.0, 0.9], "dropout": [1.0], "max_features": [0], "batch_size": [0], "epochs": [-1]}),
+    (CWCF, {"cost_weight": [-1.0], "memory": [10], "hidden": [0], "n_episodes": [0], "updates_per_round": [-1]}),
+    (Opportunistic, {"dropout": [1.0], "n_samples": [0], "memory": [10], "updates_per_step": [-1]}),
+    (VIP, {"temperature": [(1.0, 0.0)], "dropout": [1.0], "hidden": [0], "batch_size": [0], "random_epochs": [-1]}),
+]
+"""Values just outside of the limits."""
 
 
 def table():
@@ -63,6 +57,15 @@ def test_every_number_among_the_parameters_is_checked_before_training():
             assert limit.allows(defaults[name])
             for value in BROKEN:
                 with pytest.raises(InvalidInput, match=rf"{kind.__name__}: {name} must be .*; got"):
+                    kind(**{name: value}).fit(X, y)
+
+
+def test_values_just_outside_the_limits_are_refused_by_name():
+    X, y = table()
+    for kind, parameters in REFUSED:
+        for name, values in parameters.items():
+            for value in values:
+                with pytest.raises(InvalidInput, match=f"{kind.__name__}: {name}"):
                     kind(**{name: value}).fit(X, y)
 
 

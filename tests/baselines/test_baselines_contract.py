@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from tests.made import correlated_numbers, patients
 
 from askwise import Prices
 from askwise.errors import InvalidInput
@@ -56,31 +57,11 @@ def make(name: str, **given: Any) -> Any:
 
 
 def numeric_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 5))
-    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=80)
-    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], [-0.6, 0.6])]
-    return X, y
+    return correlated_numbers(80, 5, [-0.6, 0.6])
 
 
 def mixed_data():
-    """Numbers, counts, text, booleans and a category, with missing cells in three of them."""
-    rng = np.random.default_rng(1)
-    n = 80
-    table = pd.DataFrame(
-        {
-            "age": rng.normal(50, 10, n),
-            "visits": rng.integers(0, 5, n),
-            "city": rng.choice(["Ghent", "Lille", "Namur"], n),
-            "smoker": rng.random(n) < 0.4,
-            "pain": pd.Categorical(rng.choice(["none", "mild", "bad"], n), ["none", "mild", "bad"]),
-            "pulse": rng.normal(70, 8, n),
-        }
-    )
-    y = ((table["age"] > 50) ^ (table["city"] == "Lille")).astype(int).to_numpy()
-    for column in ("age", "city", "pulse"):
-        table.loc[rng.random(n) < 0.15, column] = np.nan
-    return table, y
+    return patients(80, 1, pulse=True)
 
 
 def rows_of(X: Any, rows: Any) -> Any:
@@ -247,6 +228,33 @@ def test_evaluate_has_a_row_per_budget(case):
     assert found["accuracy"].between(0, 1).all()
     assert (found["spent"] <= found["budget"] + 1e-6).all()
     assert np.isfinite(found.to_numpy(dtype=float)).all()
+
+
+@of_every_case
+def test_a_stop_can_be_calibrated_and_says_what_it_saves(case):
+    X = case.X.copy()
+    noise = np.random.default_rng(5).normal(size=len(X))
+    if isinstance(X, pd.DataFrame):
+        X["pulse"] = X["pulse"].fillna(70) + noise
+    else:
+        X[:, 4] += noise
+    stop = case.baseline.calibrate_stop(X, case.y, agreement=0.8, confidence=0.8)
+    run = case.baseline.acquire(X, stop="calibrated")
+    assert run.spent_after(-1).mean() == pytest.approx(stop.price)
+    assert stop.n_losses <= 16  # of 80
+    assert case.baseline.calibrate_stop(X, case.y, accuracy_gap=0.2, conditional=True).n_rows == 64  # no cross-fitting
+    with pytest.raises(InvalidInput, match="80 of 80 rows were given to fit"):
+        case.baseline.calibrate_stop(case.X, agreement=0.8)
+    with pytest.raises(InvalidInput, match="needs X_cal"):
+        case.baseline.calibrate_stop(agreement=0.8)
+    if case.baseline.sees_everything:
+        with pytest.raises(InvalidInput, match="reads the full row"):
+            case.baseline.start(stop="calibrated")
+    else:
+        assert case.baseline.start(stop="calibrated").report()["guarantee"].startswith("Guaranteed")
+    table = case.baseline.savings(X, levels=[0.9])
+    assert table["way"].tolist() == ["stop per case", "fixed budget", "static order"]
+    assert (table["share"] <= 1 + 1e-9).all()
 
 
 @of_every_case

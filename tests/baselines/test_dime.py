@@ -7,12 +7,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from askwise.baselines.dime import DIME
-from askwise.datasets import make_gaussian
-from askwise.errors import InvalidInput
 from askwise.uncertainty import entropy
 
 pytest.importorskip("torch")
 
+KIND, GAUSSIAN = DIME, {"n_samples": 800, "n_features": 6, "n_informative": 4}
 FAST: dict[str, Any] = {
     "hidden": (32,),
     "pretrain_epochs": 20,
@@ -22,16 +21,6 @@ FAST: dict[str, Any] = {
     "batch_size": 64,
 }
 BRIEF: dict[str, Any] = {"hidden": (16,), "pretrain_epochs": 2, "epochs": 2}  # where what is learned does not matter
-
-
-@pytest.fixture(scope="module")
-def gaussian():
-    return make_gaussian(800, 6, n_informative=4, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def fitted(gaussian):
-    return DIME(**FAST, random_state=0).fit(gaussian.X, gaussian.y)
 
 
 def hidden_rows(X, n_known, seed=0):
@@ -101,10 +90,3 @@ def test_same_seed_same_numbers(gaussian):
     one, again, other = (DIME(**BRIEF, random_state=s).fit(gaussian.X, gaussian.y).scores(hidden) for s in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
-
-
-def test_bad_parameters_are_refused_by_name(gaussian):
-    cases: list[Any] = [{"exploration": 1.5}, {"exploration_decay": -0.1}, {"patience": -1}]
-    for option in cases:
-        with pytest.raises(InvalidInput, match=f"DIME: {next(iter(option))}"):
-            DIME(**option).fit(gaussian.X, gaussian.y)

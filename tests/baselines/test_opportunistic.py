@@ -4,26 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.made import holed_numbers
 
 from askwise.acquire.policies import Random
 from askwise.baselines.opportunistic import Opportunistic
-from askwise.datasets import make_gaussian
-from askwise.errors import InvalidInput
 from askwise.rows import EncodedRows
 
 torch = pytest.importorskip("torch")
 
+KIND, GAUSSIAN, N_TRAINED = Opportunistic, {"n_samples": 1300, "n_features": 8, "n_informative": 4}, 1000
 FAST: dict[str, Any] = {"hidden": (32, 16), "dropout": 0.3, "n_samples": 10, "n_episodes": 3200, "learning_rate": 3e-3}
-
-
-@pytest.fixture(scope="module")
-def gaussian():
-    return make_gaussian(1300, 8, 3, n_informative=4, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def fitted(gaussian):
-    return Opportunistic(**FAST, random_state=0).fit(gaussian.X[:1000], gaussian.y[:1000])
 
 
 def nothing(n_features):
@@ -87,20 +77,9 @@ def test_a_price_divides_the_worth(gaussian):
 
 
 def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((150, 4))
-    y = (X[:, 1] > 0).astype(int)
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[0] = np.nan
+    X, y = holed_numbers(150)
     short = {**FAST, "n_episodes": 640}
     near, far = (Opportunistic(**short, gamma=gamma, random_state=0).fit(X, y) for gamma in (0.0, 0.9))
     assert far._worth(*nothing(4)).mean() > near._worth(*nothing(4)).mean()
     run = far.acquire(X)
     np.testing.assert_array_equal(run.mask_after(run.n_steps), ~np.isnan(X))
-
-
-def test_bad_parameters_are_refused_by_name(gaussian):
-    cases: list[Any] = [{"dropout": 1.0}, {"n_samples": 0}, {"memory": 10}, {"updates_per_step": -1}]
-    for wrong in cases:
-        with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            Opportunistic(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

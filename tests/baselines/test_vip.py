@@ -5,25 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.made import holed_numbers
 
 from askwise.acquire.policies import Random
 from askwise.baselines.vip import VIP
-from askwise.datasets import make_gaussian
-from askwise.errors import InvalidInput
 
 torch = pytest.importorskip("torch")
 
+KIND, GAUSSIAN, N_TRAINED = VIP, {"n_samples": 1500, "n_features": 8, "n_informative": 4}, 1000
 FAST: dict[str, Any] = {"random_epochs": 12, "biased_epochs": 6, "hidden": 32, "dropout": 0.2, "learning_rate": 3e-3}
-
-
-@pytest.fixture(scope="module")
-def gaussian():
-    return make_gaussian(1500, 8, 3, n_informative=4, random_state=0)
-
-
-@pytest.fixture(scope="module")
-def fitted(gaussian):
-    return VIP(**FAST, random_state=0).fit(gaussian.X[:1000], gaussian.y[:1000])
 
 
 def accuracies(baseline, data):
@@ -76,27 +66,10 @@ def test_the_worth_of_hidden_features_sums_to_one_and_prices_divide_it(gaussian)
 
 
 def test_missing_cells_and_free_features_are_taken_in_training():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((120, 4))
-    y = (X[:, 1] > 0).astype(int)
-    X[rng.random(X.shape) < 0.3] = np.nan
-    X[0] = np.nan
+    X, y = holed_numbers(120)
     short = {**FAST, "random_epochs": 4, "biased_epochs": 4}
     baseline = VIP(**short, costs=[0, 1, 1, 1], random_state=0).fit(X, y)
     run = baseline.acquire(X)
     bought = run.mask_after(run.n_steps)
     np.testing.assert_array_equal(bought, ~np.isnan(X))
     assert np.isfinite(run.proba).all()
-
-
-def test_bad_parameters_are_refused_by_name(gaussian):
-    cases: list[Any] = [
-        {"temperature": (1.0, 0.0)},
-        {"dropout": 1.0},
-        {"hidden": 0},
-        {"batch_size": 0},
-        {"random_epochs": -1},
-    ]
-    for wrong in cases:
-        with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            VIP(**wrong).fit(gaussian.X[:50], gaussian.y[:50])

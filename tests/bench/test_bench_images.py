@@ -16,7 +16,7 @@ from askwise.bench.grid.suites import SUITES
 from askwise.bench.grid.tasks import Limits, make_task
 from askwise.bench.paper.claims import FAILS, HOLDS, judged
 from askwise.bench.paper.image_claims import IMAGE_CLAIMS
-from askwise.bench.paper.image_results import ACCURACIES
+from askwise.bench.paper.paper_results import IMAGE_ACCURACIES
 from askwise.bench.report.image_results import image_pictures, image_tables
 from askwise.bench.report.report import write_page
 from askwise.bench.report.rows import read_rows
@@ -86,10 +86,10 @@ def test_seeds_draw_their_own_images_within_the_limits(made):
 
 
 def test_tables_and_images_stay_apart():
-    tabular = runner.plan(["uniform"], runner.PROFILES["quick"], methods=["static-cmi"], data=["wine", "mnist"])
+    tabular = runner.Grid(["uniform"], methods=["static-cmi"], data=["wine", "mnist"]).trials()
     assert {trial.data for trial in tabular} == {"wine"}
-    assert runner.left_out(["uniform"], None, ["wine", "mnist"]) == ["uniform does not take the data mnist."]
-    assert runner.left_out(["images"], None, ["mnist"]) == []
+    assert runner.Grid(["uniform"], data=["wine", "mnist"]).left_out() == ["uniform does not take the data mnist."]
+    assert runner.Grid(["images"], data=["mnist"]).left_out() == []
     assert set(SUITES["images"].methods).isdisjoint(SUITES["uniform"].methods)
     with pytest.raises(InvalidInput, match="Nothing to run"):
         runner.run(["images"], "nowhere", methods=["static-cmi"])
@@ -119,7 +119,7 @@ def figures(accuracy, n_seeds=3):
 
 
 def test_claims_are_judged_by_the_rows():
-    printed = {name: {data: mean for data, (mean, _) in line.items()} for name, line in ACCURACIES.items()}
+    printed = {name: {data: mean for data, (mean, _) in line.items()} for name, line in IMAGE_ACCURACIES.items()}
     verdicts = {claim.text: judged(claim, claim.look(figures(printed))) for claim in IMAGE_CLAIMS}
     found = {text: verdict.verdict for text, verdict in verdicts.items()}
     assert found["VIP has the best accuracy over all images"] == FAILS

@@ -108,7 +108,7 @@ def test_failures_are_said(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("askwise.bench.report.report.pictures", lambda rows: [])  # they take long and are not looked at
     out = shutil.copytree(folder, tmp_path / "copy")
     error = "Traceback\nValueError: <too & bad>\n"
-    write(Trial("wine", "vip", "uniform", 0), "uniform", "accuracy", out, [], 0.0, error=error)
+    write(Trial("wine", "vip", "uniform", 0), "uniform", "accuracy", out, [], {"fit": 0.0, "study": 0.0}, error)
     collect(out)
     html, markdown = (file.read_text(encoding="utf-8") for file in write_page(out))
     line = "failed: uniform: vip on wine, uniform prices, seed 0: ValueError: "

@@ -105,7 +105,8 @@ def test_a_study_that_fails_leaves_the_others_of_its_trial(tmp_path):
 
 def test_what_is_not_a_result_is_not_read_as_one(tmp_path):
     trial = Trial("wine", "x", "uniform", 0)
-    write(trial, "shift", "shift", tmp_path, [Measurement("ece", np.float64(0.1), 2.0, sigma=0.8)], 0.0)
+    measured = Measurement("ece", np.float64(0.1), 2.0, sigma=0.8)
+    write(trial, "shift", "shift", tmp_path, [measured], {"fit": 0.0, "study": 0.0})
     path = trial.file(tmp_path, "shift")
     document = read(path)
     assert document is not None

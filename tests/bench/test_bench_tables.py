@@ -15,8 +15,8 @@ from askwise.bench.grid.store import COLUMNS
 from askwise.bench.grid.suites import SUITES
 from askwise.bench.grid.tasks import Limits, make_task
 from askwise.bench.paper import paper_results
-from askwise.bench.paper.accuracy_claims import better, in_print
-from askwise.bench.paper.claims import FAILS, HOLDS, NOT_MEASURED, UNDECIDED, Claim, Finding, Term, judged
+from askwise.bench.paper.accuracy_claims import accuracy, better
+from askwise.bench.paper.claims import FAILS, HOLDS, NOT_MEASURED, UNDECIDED, Claim, Finding, Term, judged, larger
 from askwise.bench.paper.paper_claims import CLAIMS, verdicts
 from askwise.bench.report.rows import (
     Quantity,
@@ -353,7 +353,7 @@ def test_verdicts():
         ([finding(-1, -1.8, -1.4)], FAILS),
         ([finding(-1, -1.8, -1.4), finding(1, 1.1, 0.9)], UNDECIDED),  # one of two may be so by chance
     ]:
-        assert judged(Claim("c", "w", lambda rows: []), findings).verdict == verdict
+        assert judged(Claim("w: c", lambda rows: []), findings).verdict == verdict
 
 
 def test_a_comparison_is_paired_by_data_and_seed():
@@ -364,10 +364,11 @@ def test_a_comparison_is_paired_by_data_and_seed():
         for method, gain in (("vip", 0.02 + 0.001 * seed), ("dime", 0.0))
     }
     values["wine", "vip", 3] = [0.9]  # a seed without its partner is left out
-    (found,) = better("variable", [("vip", "dime")], as_rows(accuracy_rows(values, "variable")))
+    rows = as_rows(accuracy_rows(values, "variable"))
+    found = larger(accuracy("variable"), "vip > dime", 100)[0].find(rows)
     assert found.samples == pytest.approx([2.0, 2.1, 2.2])
     assert found.data == ("heart", "wine")
-    (missing,) = better("variable", [("vip", "cwcf")], as_rows(accuracy_rows(values, "variable")))
+    missing = larger(accuracy("variable"), "vip > cwcf", 100)[0].find(rows)
     assert missing.verdict() == NOT_MEASURED
 
 
@@ -378,13 +379,14 @@ def test_terms_have_a_margin_and_a_scale():
         for sigma, value in ((0.2, 0.7), (0.0, 0.73 + 0.02 * seed))
     ]
     noisy, clean = (Quantity("shift", "accuracy", {"sigma": sigma}) for sigma in (0.2, 0))
-    term = Term("x", ("vip", noisy), ("vip", clean), 4, 100)
+    term = Term("x", [(100, "vip", noisy), (-100, "vip", clean)], 4)
     assert term.find(as_rows(lines)).samples == pytest.approx([1.0, -1.0])
 
 
 def test_what_the_paper_prints_is_checked_too():
-    assert in_print("variable", [("rl-remlp", "vip")]) == "agree"
-    assert in_print("variable", [("greedy-cart", "invase")]).startswith("contradict: Greedy CART* 62.4 and INVASE")
+    assert better("variable", "w: c", "rl-remlp > vip").printed == "agree"
+    against = better("variable", "w: c", "greedy-cart > invase").printed
+    assert against.startswith("contradict: Greedy CART* 62.4 and INVASE")
 
 
 def test_every_claim_can_be_judged_without_its_rows():

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from askwise.bench.grid.methods import METHODS, Method, fit_method
-from askwise.bench.grid.run import PROFILES, not_installed, plan, run
+from askwise.bench.grid.run import PROFILES, Grid, run
 from askwise.bench.grid.store import COLUMNS
 from askwise.bench.grid.tasks import PAPERS, Limits, make_task
 from askwise.bench.paper.claims import FAILS, HOLDS
@@ -112,10 +112,10 @@ def test_a_method_without_its_package_is_skipped_with_a_word(monkeypatch, tmp_pa
 
     monkeypatch.setitem(METHODS, "greedy-ferl", Method("", unfit, package="no_such_package"))
     methods = ["static-cmi", "greedy-ferl"]
-    assert {trial.method for trial in plan(["uniform"], PROFILES["quick"], methods=methods)} == {"static-cmi"}
-    (said,) = not_installed(["uniform"], methods)
+    assert {trial.method for trial in Grid(["uniform"], methods=methods).trials()} == {"static-cmi"}
+    (said,) = Grid(["uniform"], methods=methods).not_installed()
     assert said == "greedy-ferl is skipped, because its package no_such_package is not installed."
-    assert not not_installed(["uniform"], ["static-cmi"])
+    assert not Grid(["uniform"], methods=["static-cmi"]).not_installed()
     with pytest.raises(InvalidInput, match=r"Nothing to run\. greedy-ferl is skipped"):
         run(["uniform"], tmp_path, methods=["greedy-ferl"])
 

@@ -75,7 +75,7 @@ def empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def real_home() -> Path:
     """The data home with the real files; to be asked for before `empty_home`, which names another one."""
     folder = data_home()
-    needed = (sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS)
+    needed = (sources.HEART, *sources.HEART_PRICES)
     if not all((folder / file.path).exists() for file in needed):
         pytest.skip(f"the real files are not in {folder}")
     return folder
@@ -162,7 +162,7 @@ def test_damaged_file_in_the_home_is_refused(empty_home):
 
 
 def test_damaged_copy_of_a_real_file_is_refused(real_home, empty_home):
-    for file in (sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS):
+    for file in (sources.HEART, *sources.HEART_PRICES):
         (empty_home / file.path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(real_home / file.path, empty_home / file.path)
     assert load("heart").X.shape == (303, 13)
@@ -182,8 +182,9 @@ def test_unwritable_home_is_said(site, tmp_path, monkeypatch):
 
 
 def test_zip_of_the_source_is_kept_as_gzip(empty_home, site):
-    cells = ["1" if name in sources.DIABETES_NUMBERS else "No" for name in sources.DIABETES_COLUMNS]
-    csv = "\n".join([",".join(sources.DIABETES_COLUMNS), ",".join(cells), ",".join(cells)]).encode()
+    columns, numbers = sources.DIABETES_COLUMNS.split(), sources.DIABETES_NUMBERS.split()
+    cells = ["1" if name in numbers else "No" for name in columns]
+    csv = "\n".join([",".join(columns), ",".join(cells), ",".join(cells)]).encode()
     tiny = dataclasses.replace(sources.DIABETES, digest=table_digest(sources.DIABETES.read(csv)))
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:

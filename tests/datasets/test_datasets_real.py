@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 from askwise.datasets import Dataset, load, names, sources, uci
-from askwise.datasets.home import DataFile, data_home
+from askwise.datasets.home import data_home
 from askwise.datasets.tables import table_digest
 from askwise.errors import AskwiseError, InvalidInput
 
 FILES_OF = {
-    "heart": [sources.HEART, sources.HEART_EXPENSES, sources.HEART_GROUPS],
-    "hepatitis": [sources.HEPATITIS, sources.HEPATITIS_EXPENSES, sources.HEPATITIS_GROUPS],
-    "bupa": [sources.BUPA, sources.BUPA_EXPENSES, sources.BUPA_GROUPS],
+    "heart": [sources.HEART, *sources.HEART_PRICES],
+    "hepatitis": [sources.HEPATITIS, *sources.HEPATITIS_PRICES],
+    "bupa": [sources.BUPA, *sources.BUPA_PRICES],
     "yeast": [sources.YEAST],
     "cirrhosis": [sources.CIRRHOSIS],
     "diabetes130": [sources.DIABETES],
@@ -188,7 +188,6 @@ def test_wrong_names_and_options_are_refused(name, options, said):
 
 
 def test_every_file_has_its_own_digest():
-    files = [value for value in vars(sources).values() if isinstance(value, DataFile)]
-    assert len(files) == 12
-    assert len({file.digest for file in files}) == 12
+    files = [file for files in FILES_OF.values() for file in files]
+    assert len({file.digest for file in files}) == len(sources.DIGESTS) == 12
     assert all(len(file.digest) == 64 for file in files)

@@ -107,8 +107,8 @@ def rewritten_cirrhosis(content: bytes) -> bytes:
         (sources.BUPA, lambda content: b"mcv,alkphos,sgpt,sgot,gammagt,drinks,selector\r\n" + content),
         (sources.HEART, lambda content: content.replace(b"?", b"NaN").replace(b".0,", b",")),
         (sources.YEAST, lambda content: content.replace(b"  ", b"\t")),
-        (sources.HEART_EXPENSES, lambda content: content.replace(b"\t", b" ").replace(b"\n", b"\r\n")),
-        (sources.HEART_GROUPS, lambda content: content.replace(b".\n", b"\n")),
+        (sources.HEART_PRICES[0], lambda content: content.replace(b"\t", b" ").replace(b"\n", b"\r\n")),
+        (sources.HEART_PRICES[1], lambda content: content.replace(b".\n", b"\n")),
     ],
     ids=["cirrhosis", "bupa", "heart", "yeast", "expense", "group"],
 )

@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tests.made import correlated_numbers, patients
 
 from askwise.errors import InvalidInput
 from askwise.predict import (
@@ -45,11 +46,7 @@ WRAPPING_ONLY = ["mean", "zero", "marginal", "conditional"]  # equal to the mode
 
 
 def numeric_data():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4))
-    X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=90)
-    y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7])]
-    return X, y
+    return correlated_numbers(90, 4, [-0.5, 0.7])
 
 
 def holed_data():
@@ -59,22 +56,7 @@ def holed_data():
 
 
 def mixed_data():
-    """Numbers, counts, text, booleans and a category, with missing cells in all but the complete types."""
-    rng = np.random.default_rng(0)
-    n = 90
-    table = pd.DataFrame(
-        {
-            "age": rng.normal(50, 10, n),
-            "visits": rng.integers(0, 5, n),
-            "city": rng.choice(["Ghent", "Lille", "Namur"], n),
-            "smoker": rng.random(n) < 0.4,
-            "pain": pd.Categorical(rng.choice(["none", "mild", "bad"], n), ["none", "mild", "bad"]),
-        }
-    )
-    y = ((table["age"] > 50) ^ (table["city"] == "Lille")).astype(int).to_numpy()
-    table.loc[rng.random(n) < 0.15, "age"] = np.nan
-    table.loc[rng.random(n) < 0.15, "city"] = np.nan
-    return table, y
+    return patients(90, 0)
 
 
 def pipeline(classifier=None):

@@ -1,8 +1,5 @@
 """Rules under several threads, with categories that no row of `fit` has, and with options that make no sense."""
 
-import sys
-import threading
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from tests.made import at_once
 
 from askwise.errors import InvalidInput
 from askwise.predict import RulePredictor
@@ -25,23 +23,9 @@ def test_threads_that_share_a_predictor_get_what_each_would_get_alone(cache_byte
     model = RandomForestClassifier(8, random_state=0).fit(X, y)
     alone, shared = (RulePredictor(model, cache_bytes=cache_bytes).fit(X, y) for _ in range(2))
     masks = np.random.default_rng(0).random((8, 40, X.shape[1])) < 0.5
-    got: dict[int, np.ndarray] = {}
-
-    def ask(number: int) -> None:
-        got[number] = shared.predict_proba(X[:40], masks[number])
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(len(masks))]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    for number, mask in enumerate(masks):
-        assert_array_equal(got[number], alone.predict_proba(X[:40], mask))
+    got = at_once(lambda number: shared.predict_proba(X[:40], masks[number]), len(masks), 1e-6)
+    for answer, mask in zip(got, masks, strict=True):
+        assert_array_equal(answer, alone.predict_proba(X[:40], mask))
 
 
 def test_the_cache_may_grow_while_a_count_is_worked_out():

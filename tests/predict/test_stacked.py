@@ -14,10 +14,11 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from tests.made import few_numbers as data
+from tests.made import fitted, network
 
 from askwise.epistemic import AuxiliaryEnsemble, MCDropout
 from askwise.errors import InvalidInput
@@ -29,21 +30,6 @@ from askwise.schema import Schema, read_table
 
 VALUES = np.random.default_rng(3).normal(size=(150, 4)) * 3  # more rows than are handled at once
 ROWS = EncodedRows(VALUES)
-
-
-def data(n=90, n_classes=3):
-    X = np.random.default_rng(0).normal(size=(n, 4))
-    return X, np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.7][: n_classes - 1])
-
-
-def network(seed=0, hidden=(6,), **options):
-    return MLPClassifier(hidden, max_iter=30, random_state=seed, **options)
-
-
-def fitted(estimator, n_classes=3):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(*data(n_classes=n_classes))
 
 
 def several(make, k=3, n_classes=3):

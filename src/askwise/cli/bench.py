@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,23 +47,19 @@ def _list_bench(wanted: bool) -> None:
     from askwise.bench.paper.paper_claims import CLAIMS
     from askwise.bench.report.illustrations import ILLUSTRATIONS
 
-    typer.echo("profiles")
-    for name, about in PROFILES.items():
-        typer.echo(f"  {name:<14} {about}")
-    typer.echo("suites")
-    for name, suite in SUITES.items():
-        typer.echo(f"  {name:<14} {suite.title} ({suite.paper})")
-    typer.echo("methods")
-    for name, method in METHODS.items():
-        lacking = "" if method.installed else f" (skipped: {method.package} is not installed)"
-        typer.echo(f"  {name:<24} {method.title}{lacking}")
-    typer.echo(f"data\n  {', '.join(known_data())}")
-    typer.echo("illustrations (drawn in every report)")
-    for illustration in ILLUSTRATIONS:
-        typer.echo(f"  {illustration.title} ({illustration.label})")
-    typer.echo("claims (judged in every report of two seeds or more)")
-    for claim in CLAIMS:
-        typer.echo(f"  {claim.text} ({claim.where})")
+    sections = {
+        "profiles": [f"{name:<14} {about}" for name, about in PROFILES.items()],
+        "suites": [f"{name:<14} {suite.title} ({suite.paper})" for name, suite in SUITES.items()],
+        "methods": [
+            f"{name:<24} {method.title}{'' if method.installed else f' (skipped: {method.package} is not installed)'}"
+            for name, method in METHODS.items()
+        ],
+        "data": [", ".join(known_data())],
+        "illustrations (drawn in every report)": [f"{each.title} ({each.label})" for each in ILLUSTRATIONS],
+        "claims (judged in every report of two seeds or more)": [f"{each.text} ({each.where})" for each in CLAIMS],
+    }
+    for heading, lines in sections.items():
+        typer.echo("\n  ".join([heading, *lines]))
     raise typer.Exit
 
 
@@ -76,8 +72,7 @@ Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
 Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
 Profiles = Annotated[
-    Profile,
-    typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + "."),
+    Profile, typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + ".")
 ]
 Amount = Annotated[Rows, typer.Option(help="all: every row of a large table, whatever the profile says.")]
 Listing = Annotated[
@@ -106,25 +101,15 @@ def bench(
     data can be added to the same folder. Then: askwise report DIR.
     """
     with failures(f"Finished trials are kept in {out}; the same command continues from there."):
-        from askwise.bench.grid.run import check_suites, left_out, not_installed, run
+        from askwise.bench.grid.run import Grid, run
 
         console = make_console(stderr=True)
         started = time.monotonic()
         failed: list[Progress] = []
-        named = _names("--methods", methods), _names("--data", data)
-        steps = run(
-            suites,
-            out,
-            profile=profile.value,
-            seeds=seeds,
-            methods=named[0],
-            data=named[1],
-            jobs=jobs,
-            all_rows=rows is Rows.all,
-        )
-        chosen = check_suites(suites)
-        lacking = not_installed(chosen, named[0])
-        for line in [*lacking, *(left_out(chosen, *named) if "all" not in suites else [])]:
+        choice: dict[str, Any] = {"profile": profile.value, "seeds": seeds, "all_rows": rows is Rows.all}
+        choice |= {"methods": _names("--methods", methods), "data": _names("--data", data)}
+        steps, grid = run(suites, out, jobs=jobs, **choice), Grid(suites, **choice)
+        for line in [*grid.not_installed(), *(grid.left_out() if "all" not in suites else [])]:
             console.print(line, soft_wrap=True)
         for n_run, step in enumerate(steps, start=1):
             failed += [step] if step.errors else []

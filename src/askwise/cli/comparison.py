@@ -12,14 +12,12 @@ import pandas as pd
 
 from askwise.acquire import Flowchart, Policy, Random, Trajectory
 from askwise.acquire.flowchart.mixin import FEWEST_ROWS
+from askwise.acquire.session import as_json
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
 RANDOM_ORDERS = 5
-MISSING_CELLS = {
-    "mean": "askwise puts typical values there",
-    "rules": "askwise leaves out conditions on them",
-}
+MISSING_CELLS = {"mean": "askwise puts typical values there", "rules": "askwise leaves out conditions on them"}
 """What an adaptation does about cells that are missing for real, where it is not the default."""
 
 
@@ -27,21 +25,12 @@ MISSING_CELLS = {
 class Comparison:
     """How ways of asking do on held-out rows.
 
-    Attributes
-    ----------
-    curves
-        One row per budget: `budget`; the accuracy of `askwise`, of the `static` order and of `random` orders (mean
-        over seeds, `random_low`, `random_high`); and the other measures of `evaluate` for askwise.
-    full
-        Accuracy of the model with everything known.
-    priced
-        Whether budgets are money; otherwise they count features.
-    trajectory
-        What askwise bought under the largest budget.
-    note
-        Why buying everything is not the same as the model with everything; empty where it is.
-    static, units
-        What the static order and the features are called.
+    `curves` has a row per budget: the accuracy of askwise, of the static order and of random orders (mean over seeds,
+    lowest, highest), and the other measures of `evaluate` for askwise. `full` is the accuracy with everything known,
+    `priced` whether budgets are money, `trajectory` what askwise bought under the largest one. `note` says why buying
+    everything is not the same as the model with everything, and is empty where it is. `static` and `units` are what the
+    static order and the features are called. `savings` is what `selector.savings` finds on the held-out rows, None for
+    images.
     """
 
     curves: pd.DataFrame
@@ -51,6 +40,12 @@ class Comparison:
     note: str = ""
     static: str = "static order"
     units: str = "features"
+    savings: pd.DataFrame | None = None
+
+    def savings_as_json(self) -> list[dict[str, Any]]:
+        """The rows of `savings`, ready for JSON."""
+        rows = [] if self.savings is None else self.savings.to_dict("records")
+        return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]
 
 
 @dataclass(frozen=True)
@@ -64,11 +59,7 @@ class Story:
 
 
 def compare(
-    selector: DynamicFeatureSelector,
-    rows: Any,
-    budgets: Sequence[float],
-    seed: int,
-    say: Callable[[str], None],
+    selector: DynamicFeatureSelector, rows: Any, budgets: Sequence[float], seed: int, say: Callable[[str], None]
 ) -> Comparison:
     """Accuracy by budget of askwise, of one static order and of random orders, all with the same predictions."""
     say("asking wisely")
@@ -79,15 +70,19 @@ def compare(
     for k in range(RANDOM_ORDERS):
         say(f"asking at random, {k + 1} of {RANDOM_ORDERS}")
         runs.append(_accuracy(selector, Random(seed + k), rows, budgets))
-    curves.insert(3, "random", np.mean(runs, axis=0))
-    curves.insert(4, "random_low", np.min(runs, axis=0))
-    curves.insert(5, "random_high", np.max(runs, axis=0))
+    found = {"random": np.mean(runs, axis=0), "random_low": np.min(runs, axis=0), "random_high": np.max(runs, axis=0)}
+    for at, (name, values) in enumerate(found.items(), start=3):
+        curves.insert(at, name, values)
     say("following every case")
     full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
     accuracy = float(np.mean(full == rows.y_test))
     trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    note = missing_note(selector, rows, accuracy) if selector.schema_.tabular else ""
-    return Comparison(curves, accuracy, not selector.prices_.uniform, trajectory, note)
+    priced = not selector.prices_.uniform
+    if not selector.schema_.tabular:
+        return Comparison(curves, accuracy, priced, trajectory)
+    say("stopping each case in time")
+    note = missing_note(selector, rows, accuracy)
+    return Comparison(curves, accuracy, priced, trajectory, note, savings=selector.savings(rows.X_test))
 
 
 def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:

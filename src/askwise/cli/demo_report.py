@@ -1,4 +1,4 @@
-"""One self-contained HTML page: accuracy by budget, the order of acquisition, and the story of one case.
+"""One self-contained HTML page: savings, accuracy by budget, the order of acquisition, and the story of one case.
 
 Pictures are inline SVG; the page loads nothing. The same numbers give the same bytes.
 """
@@ -8,36 +8,30 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
-from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import askwise
-from askwise.acquire import Trajectory
+from askwise.acquire import Flowchart, Trajectory
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.options import check_report_path
-from askwise.cli.wording import (
-    NONE_FIRES,
-    NONE_POSSIBLE,
-    short,
-    shown_number,
-    shown_value,
-    step_name,
-    warnings_of,
-)
+from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
 from askwise.errors import AskwiseError
 from askwise.files import write_whole
 from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
+WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c")
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
-SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy")
+SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept")
 """Columns of the table of numbers that are shown in percent."""
 
 _BLUE = (0.231, 0.435, 0.831)
@@ -62,7 +56,7 @@ class Report:
     story: Story
     comparison: Comparison | None = None
     film: Markup | None = None
-    flowchart: Markup | None = None
+    flowchart: Flowchart | None = None
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:
@@ -81,6 +75,8 @@ def render(report: Report) -> str:
     story, comparison = report.story, report.comparison
     pictures = {"story": svg("story", draw_story, story)}
     if comparison is not None:
+        if comparison.savings is not None:
+            pictures["savings"] = svg("savings", partial(draw_savings, priced=comparison.priced), comparison.savings)
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)
     shown, colors = class_colors(story.trace)
@@ -96,37 +92,49 @@ def render(report: Report) -> str:
         left_out=0 if comparison is None else max(0, len(comparison.trajectory.features) - MOST_FEATURES_DRAWN),
         none_fires=NONE_FIRES,
         none_possible=NONE_POSSIBLE,
-        version=askwise.__version__,
+        about=[*report.about, ("askwise", f"version {askwise.__version__}")],
     )
+
+
+def draw_savings(savings: pd.DataFrame, priced: bool) -> Figure:
+    """Average price at which each share of the decisions is kept, with intervals: stop per case, fixed budgets."""
+    levels, ways = savings["level"].unique()[::-1], list(savings["way"].unique())
+    figure = Figure(figsize=(WIDTH, 1.1 + 0.62 * len(levels)), layout="constrained")
+    axes = figure.subplots()
+    everything = float((savings["price"] / savings["share"]).max())
+    for k, way in enumerate(ways):
+        rows = savings[savings["way"] == way].set_index("level").loc[levels]
+        at = np.arange(len(levels)) + 0.26 * ((len(ways) - 1) / 2 - k)
+        price = rows["price"].to_numpy()
+        around = np.abs(np.stack([price - rows["low"], rows["high"] - price]))
+        style = {"ecolor": INK, "elinewidth": 1.2}
+        axes.barh(at, price, 0.24, xerr=around, error_kw=style, color=WAY_COLORS[k], label=way, gid=f"savings-{k}")
+        for y, value in zip(at, price, strict=True):
+            axes.text(1.01 * everything, y, "never" if np.isnan(value) else f"{value:.3g}", va="center", size=8)
+    axes.axvline(everything, color=INK, linestyle="--", linewidth=1.2, label="everything")
+    axes.set_yticks(range(len(levels)), [f"{level:.4g} %" for level in 100 * levels])
+    axes.set_ylabel("decisions kept")
+    axes.set_xlabel("average price per case" if priced else "average number of features per case")
+    axes.set_xlim(0, everything)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def draw_curves(comparison: Comparison) -> Figure:
     """Accuracy by budget: askwise, a static order, random orders with their range, and the model with everything."""
     curves = comparison.curves
-    figure, axes = _figure(WIDTH, 3.8)
+    figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
+    axes = figure.subplots()
     axes.axhline(comparison.full, color=INK, linestyle="--", linewidth=1.2, label="the model with everything")
-    axes.fill_between(
-        curves["budget"],
-        curves["random_low"],
-        curves["random_high"],
-        color=POLICY_COLORS["random"],
-        alpha=0.2,
-        linewidth=0,
-        gid="band-random",
-    )
+    band: dict[str, Any] = {"color": POLICY_COLORS["random"], "alpha": 0.2, "linewidth": 0, "gid": "band-random"}
+    axes.fill_between(curves["budget"], curves["random_low"], curves["random_high"], **band)
     names = {"askwise": "askwise", "static": comparison.static, "random": "random order (mean and range)"}
     for key, name in names.items():
-        width = 2.4 if key == "askwise" else 1.6
-        axes.plot(
-            curves["budget"],
-            curves[key],
-            marker="o",
-            markersize=4,
-            linewidth=width,
-            color=POLICY_COLORS[key],
-            label=name,
-            gid=f"curve-{key}",
-        )
+        style: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 2.4 if key == "askwise" else 1.6}
+        axes.plot(curves["budget"], curves[key], color=POLICY_COLORS[key], label=name, gid=f"curve-{key}", **style)
     axes.set_xlabel(f"{comparison.units} bought" if not comparison.priced else "budget")
     axes.set_ylabel("accuracy on held-out rows")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
@@ -142,7 +150,8 @@ def draw_order(trajectory: Trajectory) -> Figure:
     features, share = order_shares(trajectory)
     features, share = features[:MOST_FEATURES_DRAWN], share[:MOST_FEATURES_DRAWN, :MOST_STEPS_DRAWN]
     rows, steps = share.shape
-    figure, axes = _figure(WIDTH, 1.0 + 0.29 * rows)
+    figure = Figure(figsize=(WIDTH, 1.0 + 0.29 * rows), layout="constrained")
+    axes = figure.subplots()
     darkest = max(0.5, share.max(initial=0))
     edges = np.arange(steps + 1) + 0.5, np.arange(rows + 1) - 0.5
     # From transparent to full, so that it can be read on a dark page too.
@@ -187,9 +196,8 @@ def draw_story(story: Story) -> Figure:
     entropy.grid(axis="x", color=GRID)
     for axes in (bars, entropy):
         axes.tick_params(axis="y", length=0)
-    figure.legend(
-        *bars.get_legend_handles_labels(), loc="outside lower center", ncols=min(5, len(shown)), frameon=False
-    )
+    handles = bars.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=min(5, len(shown)), frameon=False)
     return figure
 
 
@@ -200,9 +208,9 @@ def order_shares(trajectory: Trajectory) -> tuple[list[str], np.ndarray]:
     """
     order, n_features = trajectory.order, len(trajectory.features)
     bought = order[:, :, None] == np.arange(n_features)  # (n, T, M)
-    position = (
-        np.where(bought.any(axis=1), bought.argmax(axis=1), order.shape[1]) if order.size else np.zeros((1, n_features))
-    )
+    position = np.zeros((1, n_features))
+    if order.size:
+        position = np.where(bought.any(axis=1), bought.argmax(axis=1), order.shape[1])
     ranked = np.argsort(position.mean(axis=0), kind="stable")
     share = bought.mean(axis=0).T[ranked]
     return [trajectory.features[i] for i in ranked], share
@@ -217,11 +225,6 @@ def class_colors(trace: Sequence[dict[str, Any]]) -> tuple[list[str | None], dic
     if len(kept) < len(labels):
         colors[None] = OTHER_COLOR
     return list(colors), colors
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
 
 
 def _probability(step: dict[str, Any], label: str | None, shown: Sequence[str | None]) -> float:

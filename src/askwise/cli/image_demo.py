@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from askwise.acquire import Trajectory
-from askwise.cli.comparison import Comparison, Story, compare, turning_case
-from askwise.cli.console import make_console, print_curves, print_json, print_rows, progress
-from askwise.cli.demo_report import Report, write_report
+from askwise.cli.comparison import Story, compare, turning_case
+from askwise.cli.demo_report import Report
+from askwise.cli.options import Adaptation, Model, Setup
 from askwise.datasets.images import ImageDataset, load_images
+from askwise.errors import InvalidInput
 from askwise.networks import seeded
 from askwise.plotting import svg
 from askwise.selector import DynamicFeatureSelector
@@ -24,7 +24,6 @@ MOST_TRAINING_IMAGES, MOST_TEST_IMAGES = 3000, 200
 EPOCHS = 5
 MOST_PATCHES = 10
 PATCHES_IN_FILM = 6
-STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -41,33 +40,32 @@ class ImageModel:
     split: str
 
 
-def demo_images(name: str, budget: float | None, seed: int, page: Path, as_json: bool) -> None:
-    """Train, wrap, compare, follow one image, and write the report."""
-    with progress(STEPS) as say:
-        say(f"loading {name}")
-        rows = train_on_images(load_images(name), seed, say)
-        say("wrapping it")
-        selector = DynamicFeatureSelector(rows.estimator, groups=GRID, random_state=seed, progress=False)
-        selector.fit(rows.X_train, rows.y_train)
-        most = int(MOST_PATCHES if budget is None else min(budget, len(selector.features_)))
-        found = compare(selector, rows, list(range(1, most + 1)), seed, say)
-        comparison = replace(found, static="middle patches first", units="patches")
-        case = turning_case(comparison.trajectory, np.searchsorted(selector.classes_, rows.y_test))
-        story = tell_image_story(selector, rows, comparison.trajectory, case)
-        say("drawing the report")
-        shown = rows.X_test[case], min(most, PATCHES_IN_FILM)
-        film = svg("film", lambda label: filmstrip(selector, *shown, label=label), story.truth)
-        write_report(page, Report(f"{name}, patch by patch", _about(rows, seed), story, comparison, film))
-    if as_json:
-        print_json({**_facts(rows, comparison), "story": vars(story), "report": str(page)})
-        return
-    console = make_console()
-    print_rows(console, rows)
-    print_curves(console, comparison)
-    console.print(f"\n{story.title}, true label {story.truth}", style="bold")
-    for number, step in enumerate(story.trace):
-        _print_step(console, number, step)
-    console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
+def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ImageModel, DynamicFeatureSelector, Report]:
+    """Train, wrap, compare and follow one image."""
+    if setup.model is not Model.mlp or setup.adaptation is not Adaptation.auto:
+        raise InvalidInput(
+            f"--model and --adaptation are for tables; {setup.data} trains a small network. Leave them out."
+        )
+    say(f"loading {setup.data}")
+    rows = train_on_images(load_images(str(setup.data)), setup.seed, say)
+    say("wrapping it")
+    selector = DynamicFeatureSelector(rows.estimator, groups=GRID, random_state=setup.seed, progress=False)
+    selector.fit(rows.X_train, rows.y_train)
+    most = int(MOST_PATCHES if setup.budget is None else min(setup.budget, len(selector.features_)))
+    found = compare(selector, rows, list(range(1, most + 1)), setup.seed, say)
+    comparison = replace(found, static="middle patches first", units="patches")
+    case = turning_case(comparison.trajectory, np.searchsorted(selector.classes_, rows.y_test))
+    story = tell_image_story(selector, rows, comparison.trajectory, case)
+    say("drawing the report")
+    shown = rows.X_test[case], min(most, PATCHES_IN_FILM)
+    film = svg("film", lambda label: filmstrip(selector, *shown, label=label), story.truth)
+    about = [
+        ("data", " ".join(rows.dataset.description.split())),
+        ("images", f"{rows.split}; {GRID.rows} x {GRID.columns} patches of equal price"),
+        ("model", f"small_cnn, {EPOCHS} epochs on complete images, in place of a validated network; used as it is"),
+        ("seed", str(setup.seed)),
+    ]
+    return rows, selector, Report(f"{setup.data}, patch by patch", about, story, comparison, film)
 
 
 def train_on_images(dataset: ImageDataset, seed: int, say: Callable[[str], None]) -> ImageModel:
@@ -99,31 +97,3 @@ def tell_image_story(selector: DynamicFeatureSelector, rows: ImageModel, traject
 
 def _mean(schema: Any, feature: str | None, pixels: np.ndarray) -> str | None:
     return None if feature is None else schema.show_feature(schema.features.index(feature), pixels)
-
-
-def _print_step(console: Any, number: int, step: dict[str, Any]) -> None:
-    chance = max(step["probabilities"].values())
-    trust = step["uncertainty"]
-    asked = "nothing yet" if step["feature"] is None else step["feature"]
-    said = f"  {number:>2}  {asked:<12} {step['prediction']!s:>3} {chance:>5.0%}   entropy {trust['total']:.2f}"
-    epistemic = trust["epistemic"]
-    console.print(said + (f", epistemic {epistemic:.3f}" if isinstance(epistemic, float) else ""))
-
-
-def _about(rows: ImageModel, seed: int) -> list[tuple[str, str]]:
-    return [
-        ("data", " ".join(rows.dataset.description.split())),
-        ("images", f"{rows.split}; {GRID.rows} x {GRID.columns} patches of equal price"),
-        ("model", f"small_cnn, {EPOCHS} epochs on complete images, in place of a validated network; used as it is"),
-        ("seed", str(seed)),
-    ]
-
-
-def _facts(rows: ImageModel, comparison: Comparison) -> dict[str, Any]:
-    return {
-        "data": rows.dataset.name,
-        "model": rows.model,
-        "split": rows.split,
-        "full_accuracy": comparison.full,
-        "curves": comparison.curves.to_dict("records"),
-    }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from askwise.cli.console import failures
 from askwise.errors import InvalidInput
 from askwise.tables import TableOptions, check_path
 
@@ -40,91 +43,98 @@ class Adaptation(StrEnum):
 RULE_MODELS = (Model.tree, Model.subset_tree, Model.fuzzy_tree)
 """Small enough for their rules to be read."""
 
-OWN = "Your own table"
-Data = Annotated[
-    str | None, typer.Option(metavar="NAME", help="A data set by name (default: wine); a wrong name lists them all.")
-]
-Kind = Annotated[Model, typer.Option("--model", help="The reference model, trained in place of your validated model.")]
-Adapt = Annotated[
-    Adaptation,
-    typer.Option(
-        "--adaptation",
-        help="How to predict from what is known so far: the model averaged over similar training rows (conditional), "
-        "on typical values (mean), or its rules, which are then shown (rules: tree, subset-tree, fuzzy-tree, forest). "
-        "auto is rules for the three trees and conditional for the others.",
-    ),
-]
-Csv = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Your own table instead of --data: CSV, Parquet or Feather.", rich_help_panel=OWN
-    ),
-]
-Target = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column that holds the class.", rich_help_panel=OWN)
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; repeatable.", rich_help_panel=OWN)
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="comma, semicolon, tab, pipe or any character.", rich_help_panel=OWN),
-]
-Decimal = Annotated[str | None, typer.Option(metavar="MARK", help="The decimal mark: . or ,", rich_help_panel=OWN)]
-Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Such as utf-8, utf-16 or cp1252.", rich_help_panel=OWN)
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TEXT", help='A cell that means missing, such as "n/d"; empty ones do. Repeatable.', rich_help_panel=OWN
-    ),
-]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option("--text", metavar="COLUMN", help="A column that is text; repeatable.", rich_help_panel=OWN),
-]
-NumberColumns = Annotated[
-    list[str] | None,
-    typer.Option("--number", metavar="COLUMN", help="A column that is numbers; repeatable.", rich_help_panel=OWN),
-]
-Price = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=PRICE", help="What a feature costs (default: 1; 0 is free); repeatable."),
-]
-Budget = Annotated[float | None, typer.Option(help="The most that one case may cost.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, the model and the random orders.")]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead of text.")]
+
+def _own(*names: str, metavar: str, help: str) -> Any:
+    """An option for reading a table of the user's own."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Your own table")
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the rows come from: a data set by name, or a table of the user's own."""
+class Setup:
+    """The options that `askwise demo` and `askwise ask` share: where the rows come from, and how they are used."""
 
-    data: str | None
-    csv: Path | None
-    target: str | None
-    drop: Sequence[str] = ()
-    table: TableOptions = field(default_factory=TableOptions)
-    prices: Sequence[str] = ()
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A data set by name (default: wine); a wrong name lists them all."),
+    ] = None
+    model: Annotated[Model, typer.Option(help="The reference model, trained in place of your validated model.")] = (
+        Model.mlp
+    )
+    adaptation: Annotated[
+        Adaptation,
+        typer.Option(
+            help="How to predict from what is known so far: the model averaged over similar training rows "
+            "(conditional), on typical values (mean), or its rules, which are then shown (rules: tree, subset-tree, "
+            "fuzzy-tree, forest). auto is rules for the three trees and conditional for the others."
+        ),
+    ] = Adaptation.auto
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PRICE", help="What a feature costs (default: 1; 0 is free); repeatable."),
+    ] = None
+    budget: Annotated[float | None, typer.Option(help="The most that one case may cost.")] = None
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, the model and the random orders.")] = 0
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead of text.")] = (
+        False
+    )
+    csv: Annotated[
+        Path | None, _own(metavar="FILE", help="Your own table instead of --data: CSV, Parquet or Feather.")
+    ] = None
+    target: Annotated[str | None, _own(metavar="COLUMN", help="The column that holds the class.")] = None
+    drop: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column to leave out; repeatable.")] = None
+    separator: Annotated[str | None, _own(metavar="TEXT", help="comma, semicolon, tab, pipe or any character.")] = None
+    decimal: Annotated[str | None, _own(metavar="MARK", help="The decimal mark: . or ,")] = None
+    encoding: Annotated[str | None, _own(metavar="NAME", help="Such as utf-8, utf-16 or cp1252.")] = None
+    missing: Annotated[
+        list[str] | None,
+        _own(metavar="TEXT", help='A cell that means missing, such as "n/d"; empty ones do. Repeatable.'),
+    ] = None
+    text: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column that is text; repeatable.")] = None
+    number: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column that is numbers; repeatable.")] = None
+
+    @property
+    def table(self) -> TableOptions:
+        """How to read the table."""
+        columns = (tuple(names or ()) for names in (self.missing, self.text, self.number))
+        return TableOptions(self.separator, self.decimal, self.encoding, *columns)
+
+    def check(self) -> None:
+        """Refuse options that do not go together, a file that is not there, and a budget that is no amount of money."""
+        if self.csv is not None and self.data is not None:
+            raise InvalidInput(
+                "--data and --csv exclude each other: give the name of a data set, or a table of your own."
+            )
+        if self.csv is None and (self.target is not None or self.drop or self.table != TableOptions()):
+            raise InvalidInput("--target, --drop and the options for reading a table need a table: add --csv FILE.")
+        if self.csv is not None and self.target is None:
+            raise InvalidInput("--csv needs --target COLUMN, the column that holds the class of each row.")
+        if self.csv is not None:
+            check_path(self.csv)
+        if self.budget is not None and not (math.isfinite(self.budget) and self.budget >= 0):
+            raise InvalidInput(f"--budget must be a finite number >= 0; got {self.budget}. Leave it out for no limit.")
 
 
-def check_source(source: Source) -> None:
-    """Refuse options that do not go together, and a file that is not there."""
-    if source.csv is not None and source.data is not None:
-        raise InvalidInput("--data and --csv exclude each other: give the name of a data set, or a table of your own.")
-    if source.csv is None and (source.target is not None or source.drop or source.table != TableOptions()):
-        raise InvalidInput("--target, --drop and the options for reading a table need a table: add --csv FILE.")
-    if source.csv is not None and source.target is None:
-        raise InvalidInput("--csv needs --target COLUMN, the column that holds the class of each row.")
-    if source.csv is not None:
-        check_path(source.csv)
+def with_setup(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of `Setup`; it gets a checked `Setup` as its first argument.
 
+    An error of the user is told in a line.
+    """
 
-def check_budget(budget: float | None) -> None:
-    """Refuse a budget that is no amount of money."""
-    if budget is not None and not (math.isfinite(budget) and budget >= 0):
-        raise InvalidInput(f"--budget must be a finite number >= 0; got {budget}. Leave it out for no limit.")
+    @wraps(command)
+    def run(**given: Any) -> None:
+        with failures():
+            setup = Setup(**{field.name: given.pop(field.name) for field in fields(Setup)})
+            setup.check()
+            command(setup, **given)
+
+    kinds = get_type_hints(Setup, include_extras=True)
+    shared = [
+        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name]) for f in fields(Setup)
+    ]
+    own = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in signature(command, eval_str=True).parameters.values()][1:]
+    first = [field.name for field in fields(Setup)].index("as_json")  # the command's own options come before it
+    run.__signature__ = Signature([*shared[:first], *own, *shared[first:]])  # type: ignore[attr-defined]
+    return run
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:

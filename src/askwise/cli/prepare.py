@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from askwise.cli.comparison import Comparison
+from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, tell_story
 from askwise.cli.console import make_console
-from askwise.cli.options import RULE_MODELS, Adaptation, Model, Source
+from askwise.cli.demo_report import Report
+from askwise.cli.options import RULE_MODELS, Adaptation, Setup
 from askwise.cli.user_table import load_user_table, row_counters
 from askwise.datasets import Dataset, load, names
 from askwise.errors import InvalidInput, listed
@@ -19,33 +19,45 @@ from askwise.selector import DynamicFeatureSelector
 from askwise.tables import read_table
 
 
-def prepare(
-    source: Source, model: Model, adaptation: Adaptation, seed: int, say: Callable[[str], None]
-) -> tuple[ReferenceModel, DynamicFeatureSelector]:
+def prepare(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector]:
     """The table, the reference model trained on it, and the selector around that; `say` names each step."""
-    dataset = _priced(_load(source), source.prices)
-    say(f"training the reference model, {model.value}")
-    rows = train_reference_model(dataset, model.value, seed)
+    dataset = _priced(_load(setup), setup.price or [])
+    say(f"training the reference model, {setup.model.value}")
+    rows = train_reference_model(dataset, setup.model.value, setup.seed)
     say("wrapping it")
-    by_rules = adaptation is Adaptation.auto and model in RULE_MODELS
+    by_rules = setup.adaptation is Adaptation.auto and setup.model in RULE_MODELS
     selector = DynamicFeatureSelector(
         rows.estimator,
         costs=dataset.prices,
         groups=dataset.groups,
-        adaptation="rules" if by_rules else adaptation.value,
-        random_state=seed,
+        adaptation="rules" if by_rules else setup.adaptation.value,
+        random_state=setup.seed,
         progress=False,
     )
     return rows, selector.fit(rows.X_train, rows.y_train)
 
 
-def about(
-    rows: ReferenceModel, selector: DynamicFeatureSelector, seed: int, given: Sequence[str] = ()
-) -> list[tuple[str, str]]:
-    """How a result was made, as (what, text); `given` are the prices of ``--price``."""
+def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector, Report]:
+    """Train, wrap, compare and follow one case."""
+    rows, selector = prepare(setup, say)
+    budgets = selector.default_budgets()
+    if setup.budget is not None:
+        budgets = [*(budget for budget in budgets if budget < setup.budget), setup.budget]
+    comparison = compare(selector, rows, budgets, setup.seed, say)
+    story = tell_story(selector, rows, comparison.trajectory)
+    say("drawing a flowchart")
+    chart = flowchart(selector, rows, setup.budget)
+    say("drawing the report")
+    last = setup.seed + RANDOM_ORDERS - 1
+    made = [*about(rows, selector, setup), ("random orders", f"seeds {setup.seed} to {last}")]
+    return rows, selector, Report(f"{rows.dataset.name}, {rows.model}", made, story, comparison, flowchart=chart)
+
+
+def about(rows: ReferenceModel, selector: DynamicFeatureSelector, setup: Setup) -> list[tuple[str, str]]:
+    """How a result was made, as (what, text)."""
     prices = "as published with the data" if rows.dataset.prices is not None else "1 for each feature"
-    if given:
-        prices = f"given: {', '.join(given)}; the others as published with the data, or 1"
+    if setup.price:
+        prices = f"given: {', '.join(setup.price)}; the others as published with the data, or 1"
     adapted = [] if selector.adaptation == "auto" else [("adaptation", str(selector.adaptation))]
     return [
         ("data", " ".join(rows.dataset.description.split())),
@@ -53,24 +65,11 @@ def about(
         ("model", f"{rows.model}, a reference model in place of a validated one: {rows.estimator[-1]}"),
         *adapted,
         ("prices", prices),
-        ("seed", str(seed)),
+        ("seed", str(setup.seed)),
     ]
 
 
-def facts(rows: ReferenceModel, selector: DynamicFeatureSelector, comparison: Comparison) -> dict[str, Any]:
-    """What a demo found, ready for JSON."""
-    return {
-        "data": rows.dataset.name,
-        "model": rows.model,
-        "adaptation": selector.adaptation,
-        "split": rows.split,
-        "full_accuracy": comparison.full,
-        "note": comparison.note,
-        "curves": comparison.curves.to_dict("records"),
-    }
-
-
-def _load(source: Source) -> Dataset:
+def _load(source: Setup) -> Dataset:
     if source.csv is None:
         name = source.data or "wine"
         if name not in names():
@@ -80,7 +79,7 @@ def _load(source: Source) -> Dataset:
     table = read_table(source.csv, source.table)
     for line in table.inferred:
         notes.print(line, soft_wrap=True)
-    dataset = load_user_table(table.frame, source.csv, str(source.target), source.drop)
+    dataset = load_user_table(table.frame, source.csv, str(source.target), source.drop or [])
     for column in row_counters(dataset.X):
         notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
     return dataset

@@ -55,6 +55,15 @@ def print_story(console: Console, story: Story) -> None:
     print_warnings(console, story.trace[-1])
 
 
+def print_steps(console: Console, story: Story) -> None:
+    """The steps of an image, a line each."""
+    for number, step in enumerate(story.trace):
+        share, trust = max(step["probabilities"].values()), step["uncertainty"]
+        said = f"  {number:>2}  {step_name(step):<12} {step['prediction']!s:>3} {share:>5.0%}"
+        said, epistemic = f"{said}   entropy {trust['total']:.2f}", trust["epistemic"]
+        console.print(said + (f", epistemic {epistemic:.3f}" if isinstance(epistemic, float) else ""))
+
+
 def print_warnings(console: Console, step: Mapping[str, Any], indent: int = 0) -> None:
     """What in a step is unlike anything seen in training; nothing where all is well."""
     found = warnings_of(step)

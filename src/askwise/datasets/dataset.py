@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,28 +48,22 @@ class Dataset:
     description: str
     row_groups: np.ndarray | None = None
 
+    @property
+    def n_features(self) -> int:
+        """What can be acquired: columns, or groups of columns."""
+        groups = self.groups or {}
+        return len(groups) + self.X.shape[1] - sum(map(len, groups.values()))
+
     def __repr__(self) -> str:
+        columns, missing = self.X.shape[1], int(self.X.isna().to_numpy().sum())
         facts = [
             f"{len(self.X):,} rows",
-            _features(self.X, self.groups),
+            f"{self.n_features} features{'' if self.groups is None else f' ({columns} columns)'}",
             f"{len(np.unique(self.y))} classes",
-            _missing(self.X),
+            f"{f'{missing:,}' if missing else 'no'} missing cells",
         ]
         if self.prices is not None:
             facts.append("with prices")
         if self.row_groups is not None:
             facts.append(f"in {len(np.unique(self.row_groups)):,} row groups")
         return f"{type(self).__name__}({self.name!r}: {', '.join(facts)})"
-
-
-def _features(X: pd.DataFrame, groups: dict[str, list[str]] | None) -> str:
-    columns = X.shape[1]
-    if groups is None:
-        return f"{columns} features"
-    features = len(groups) + columns - sum(len(members) for members in groups.values())
-    return f"{features} features ({columns} columns)"
-
-
-def _missing(X: pd.DataFrame) -> str:
-    cells: Any = X.isna().to_numpy().sum()
-    return f"{int(cells):,} missing cells" if cells else "no missing cells"

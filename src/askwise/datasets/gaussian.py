@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
+from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
+from askwise.parameters import Flag, Limits, Number, Whole, check_values
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
 from askwise.randomness import generator
 
@@ -20,20 +22,21 @@ classes) and correlations of {correlation:g} or -{correlation:g}, {covariance}; 
 independent of everything. Columns are in random order."""
 
 _DRAWS_FOR_ACCURACY = 200_000
+LIMITS: Limits = {
+    "n_samples": Whole(1),
+    "n_features": Whole(1),
+    "n_classes": Whole(2),
+    "separation": Number(),
+    "correlation": Number(0, 1, below=True),
+    "shared_covariance": Flag(),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GaussianDataset(SyntheticDataset):
     """Rows of a mixture of Gaussians, one per class; see `make_gaussian`.
 
-    Attributes
-    ----------
-    prior
-        Probability of each class, (C,).
-    means
-        Mean of each class, (C, D).
-    covariances
-        Covariance of each class, (C, D, D).
+    Of each class: the probability `prior` (C,), `means` (C, D) and `covariances` (C, D, D).
     """
 
     prior: np.ndarray
@@ -62,9 +65,7 @@ class GaussianDataset(SyntheticDataset):
     def _exact_gain(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
         """By Gauss-Hermite quadrature over x_i | x_S, y."""
         gains = np.zeros(values.shape)
-        patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
-        for i, subset in enumerate(patterns):
-            rows = np.flatnonzero(pattern_of_row.reshape(-1) == i)
+        for subset, rows in _patterns(observed):
             proba = self._exact_proba(values[rows], observed[rows])
             for j in np.flatnonzero(~subset):
                 means, variances = self._conditional(values[rows][:, subset], subset, int(j))
@@ -81,21 +82,17 @@ class GaussianDataset(SyntheticDataset):
         return means, variances
 
     def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
-        X, y = draw_gaussian(n_samples, rng, self.prior, self.means, self.covariances)
+        y = rng.choice(len(self.prior), size=n_samples, p=self.prior)
+        X = rng.standard_normal((n_samples, self.means.shape[1]))
+        for label, (mean, factor) in enumerate(zip(self.means, np.linalg.cholesky(self.covariances), strict=True)):
+            X[y == label] = mean + X[y == label] @ factor.T
         return pd.DataFrame(X, columns=self.X.columns), self.classes[y]
 
     def _exact_proba(self, values: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
-        pattern_of_row = pattern_of_row.reshape(-1)
         proba = np.empty((len(values), len(self.prior)))
-        for i, subset in enumerate(patterns):
-            rows = pattern_of_row == i
-            proba[rows] = gaussian_posterior(
-                values[rows][:, subset],
-                self.prior,
-                self.means[:, subset],
-                self.covariances[:, subset][:, :, subset],
-            )
+        for subset, rows in _patterns(observed):
+            covariances = self.covariances[:, subset][:, :, subset]
+            proba[rows] = gaussian_posterior(values[rows][:, subset], self.prior, self.means[:, subset], covariances)
         return proba
 
 
@@ -117,8 +114,7 @@ def make_gaussian(
     n_samples, n_features, n_classes
         Size of the table. The classes are equally likely.
     separation
-        Distance between two class means in standard deviations of a feature: root mean square over pairs of
-        classes.
+        Distance between two class means in standard deviations of a feature: root mean square over pairs of classes.
     correlation
         Size of the correlation between any two informative features, in [0, 1); its sign is random.
     n_informative
@@ -143,51 +139,36 @@ def make_gaussian(
     >>> data.exact_proba(data.X[:1], mask=nothing).tolist()
     [[0.5, 0.5]]
     """
+    check_values("make_gaussian", locals(), LIMITS)
+    check_values("make_gaussian", locals(), {"n_informative": Whole(1, optional=True, most=n_features)})
     n_informative = n_features if n_informative is None else n_informative
-    check_count("make_gaussian: n_samples", n_samples, at_least=1)
-    check_count("make_gaussian: n_classes", n_classes, at_least=2)
-    check_count("make_gaussian: n_features", n_features, at_least=1)
-    check_count("make_gaussian: n_informative", n_informative, at_least=1, at_most=n_features)
-    check_number("make_gaussian: correlation", correlation, 0, below=1)
-    check_number("make_gaussian: separation", separation, 0)
-    check_flag("make_gaussian: shared_covariance", shared_covariance)
     rng = generator(random_state)
     means, covariances = _signal(n_classes, n_informative, separation, correlation, shared_covariance, rng)
     means, covariances = _with_noise(means, covariances, n_features - n_informative)
     names = [f"signal_{i}" if i < n_informative else f"noise_{i - n_informative}" for i in range(n_features)]
     order = rng.permutation(n_features)
-    means, covariances = means[:, order], covariances[:, order][:, :, order]
-    prior = np.full(n_classes, 1 / n_classes)
-    X, y = draw_gaussian(n_samples, rng, prior, means, covariances)
-    return GaussianDataset(
-        name="gaussian",
-        X=pd.DataFrame(X, columns=[names[i] for i in order]),
-        y=y,
-        prices=None,
-        groups=None,
-        description=_DESCRIPTION.format(
-            classes=n_classes,
-            features=n_features,
-            separation=separation,
-            correlation=correlation,
-            covariance="the same in all classes" if shared_covariance else "different from class to class",
-        ),
+    covariance = "the same in all classes" if shared_covariance else "different from class to class"
+    facts = {"separation": separation, "correlation": correlation, "covariance": covariance}
+    distribution = GaussianDataset(
+        "gaussian",
+        pd.DataFrame(columns=[names[i] for i in order]),
+        np.empty(0),
+        None,
+        None,
+        _DESCRIPTION.format(classes=n_classes, features=n_features, **facts),
         classes=np.arange(n_classes),
-        prior=prior,
-        means=means,
-        covariances=covariances,
+        prior=np.full(n_classes, 1 / n_classes),
+        means=means[:, order],
+        covariances=covariances[:, order][:, :, order],
     )
+    return distribution.drawn(n_samples, rng)
 
 
-def draw_gaussian(
-    n_samples: int, rng: np.random.Generator, prior: np.ndarray, means: np.ndarray, covariances: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, D) and the index of each row's class (n,)."""
-    y = rng.choice(len(prior), size=n_samples, p=prior)
-    X = rng.standard_normal((n_samples, means.shape[1]))
-    for label, (mean, factor) in enumerate(zip(means, np.linalg.cholesky(covariances), strict=True)):
-        X[y == label] = mean + X[y == label] @ factor.T
-    return X, y
+def _patterns(observed: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each pattern of observed features, (D,), and the rows that have it."""
+    patterns, pattern_of_row = np.unique(observed, axis=0, return_inverse=True)
+    for i, subset in enumerate(patterns):
+        yield subset, np.flatnonzero(pattern_of_row.reshape(-1) == i)
 
 
 def gaussian_posterior(values: np.ndarray, prior: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
@@ -214,12 +195,7 @@ def _mutual_information(proba: np.ndarray, means: np.ndarray, variances: np.ndar
 
 
 def _signal(
-    n_classes: int,
-    n_informative: int,
-    separation: float,
-    correlation: float,
-    shared: bool,
-    rng: np.random.Generator,
+    n_classes: int, n_informative: int, separation: float, correlation: float, shared: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Class means (C, D) the wanted distance apart, and unit-variance covariances (C, D, D)."""
     means = rng.standard_normal((n_classes, n_informative))

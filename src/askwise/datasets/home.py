@@ -41,20 +41,11 @@ def checksum(content: bytes, algorithm: str = "sha256") -> str:
 
 @dataclass(frozen=True)
 class DataFile(Generic[T]):
-    """One file of the data home: how to get it, read it, and check that it is the right one.
+    """One file of the data home, at `path` below it: how to get it, read it, and check that it is the right one.
 
-    Attributes
-    ----------
-    path
-        Its place below the data home.
-    sources
-        Its addresses, tried in turn: full ones, or those below `UCI`.
-    read
-        From the file's bytes to its content, such as a table; raises ValueError where that cannot be done.
-    digest
-        `digest_of` the right content.
-    pack
-        From the bytes that the source sends to the bytes that are kept.
+    `sources` are its addresses, tried in turn: full ones, or those below `UCI`. `pack` makes the bytes that are kept
+    from those that a source sends, `read` the content, such as a table, from the kept ones; it raises ValueError where
+    that cannot be done. `digest` is `digest_of` the right content.
     """
 
     path: str
@@ -99,9 +90,10 @@ def _from_home(file: DataFile[T], target: Path) -> T:
     try:
         return _verified(file, target.read_bytes())
     except _UNREADABLE as error:
+        origin = f", for instance from {_urls(file)[0]}" if file.sources else ""
         raise AskwiseError(
-            f"datasets: the file {target} is not the expected one: {error}. Delete it, and the next call "
-            f"downloads it again; or replace it by a good copy{_origin(file)}."
+            f"datasets: the file {target} is not the expected one: {error}. Delete it, and the next call downloads it "
+            f"again; or replace it by a good copy{origin}."
         ) from error
 
 
@@ -115,10 +107,6 @@ def _verified(file: DataFile[T], content: bytes) -> T:
 
 def _urls(file: DataFile[Any]) -> list[str]:
     return [source if "://" in source else UCI + source for source in file.sources]
-
-
-def _origin(file: DataFile[Any]) -> str:
-    return f", for instance from {_urls(file)[0]}" if file.sources else ""
 
 
 def _download(file: DataFile[Any], target: Path) -> tuple[bytes, str]:

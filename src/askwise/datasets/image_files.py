@@ -55,16 +55,10 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 class EncodedImages:
-    """Color images of one size that are decoded when they are indexed along the first axis.
+    """Color images that are decoded when they are indexed along the first axis.
 
-    Parameters
-    ----------
-    files
-        The encoded images, or where to read them.
-    names
-        Their names, for messages.
-    size
-        Height and width; an image of another size is squashed.
+    `files` are the encoded images, or where to read them, `names` are for messages, `size` is the height and width;
+    an image of another size is squashed.
     """
 
     dtype = np.dtype(np.uint8)

@@ -95,21 +95,10 @@ IMAGENETTE_SIZE = 128
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImageDataset:
-    """Images with their labels, divided into training and test as their distributor did.
+    """Images with their labels, divided into training and test as their distributor did; terms in the description.
 
-    Attributes
-    ----------
-    name
-        The name that `load_images` knows it by.
-    images, test_images
-        (N, C, H, W) uint8, colors first. Those of Imagenette are decoded when they are indexed (`EncodedImages`);
-        ``np.asarray`` decodes all of them.
-    y, test_y
-        (N,) class numbers.
-    class_names
-        The names of the classes, by number.
-    description
-        Where the images come from, and under which terms.
+    `images` are (N, C, H, W) uint8, colors first; those of Imagenette are decoded when they are indexed
+    (`EncodedImages`), and ``np.asarray`` decodes all of them. `y` are class numbers, named by `class_names`.
     """
 
     name: str

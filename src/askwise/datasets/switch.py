@@ -11,14 +11,22 @@ import pandas as pd
 from scipy.special import entr, expit
 from scipy.stats import norm
 
-from askwise.datasets.synthetic import SyntheticDataset, check_count, check_flag, check_number
+from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
+from askwise.parameters import POSITIVE, Flag, Limits, Whole, check_values
 from askwise.prices import AFFORDABLE_WITHIN, check_budget
-from askwise.randomness import generator
 
 SWITCH = "switch"
+LIMITS: Limits = {
+    "n_samples": Whole(1),
+    "n_settings": Whole(2, most=len(string.ascii_lowercase)),
+    "block_size": Whole(1),
+    "n_noise": Whole(0),
+    "noise": POSITIVE,
+    "categorical_switch": Flag(),
+}
 
-_DESCRIPTION = """Two equally likely classes and {settings} blocks of {size} features. Each block votes for a
+_DESCRIPTION = """Two equally likely classes and {n_settings} blocks of {block_size} features. Each block votes for a
 class, and each of its features reads that vote with Gaussian noise of standard deviation {noise:g}; the
 feature `switch` names the block whose vote is the label, and is independent of the label and of all other
 features. {n_noise} `noise` features look like the others and are irrelevant. The best policy acquires the
@@ -27,13 +35,7 @@ switch, and then features of the block that it names."""
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SwitchDataset(SyntheticDataset):
-    """Blocks of features and a switch that says which block matters; see `make_switch`.
-
-    Attributes
-    ----------
-    n_settings, block_size, n_noise, noise, categorical_switch
-        As given to `make_switch`.
-    """
+    """Blocks of features and a switch that says which block matters, as given to `make_switch`."""
 
     n_settings: int
     block_size: int
@@ -66,15 +68,16 @@ class SwitchDataset(SyntheticDataset):
         return float(norm.cdf(np.sqrt(min(n_bought, self.block_size)) / self.noise))
 
     def _draw(self, n_samples: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
-        return draw_switch(
-            n_samples,
-            rng,
-            self.n_settings,
-            self.block_size,
-            self.n_noise,
-            self.noise,
-            self.categorical_switch,
-        )
+        letters = string.ascii_lowercase[: self.n_settings]
+        votes = rng.choice([-1.0, 1.0], size=(n_samples, self.n_settings))
+        setting = rng.integers(self.n_settings, size=n_samples)
+        meaningless = rng.choice([-1.0, 1.0], size=(n_samples, self.n_noise))
+        centers = np.hstack([np.repeat(votes, self.block_size, axis=1), meaningless])
+        names = [f"{letter}_{i}" for letter in letters for i in range(self.block_size)]
+        names += [f"noise_{i}" for i in range(self.n_noise)]
+        X = pd.DataFrame(centers + self.noise * rng.standard_normal(centers.shape), columns=names)
+        X[SWITCH] = [letters[code] for code in setting] if self.categorical_switch else setting.astype(float)
+        return X, (votes[np.arange(n_samples), setting] > 0).astype(int)
 
     def _numbers(self, X: pd.DataFrame) -> np.ndarray:
         codes = _switch_codes(X[SWITCH], self.n_settings)
@@ -171,53 +174,13 @@ def make_switch(
     >>> round(data.best_accuracy(3, switch_known=True), 3), round(data.best_accuracy(3), 3)
     (0.958, 0.921)
     """
-    check_count("make_switch: n_samples", n_samples, at_least=1)
-    check_count("make_switch: n_settings", n_settings, at_least=2, at_most=len(string.ascii_lowercase))
-    check_count("make_switch: block_size", block_size, at_least=1)
-    check_count("make_switch: n_noise", n_noise, at_least=0)
-    check_number("make_switch: noise", noise, 0, above=True)
-    check_flag("make_switch: categorical_switch", categorical_switch)
-    rng = generator(random_state)
-    X, y = draw_switch(n_samples, rng, n_settings, block_size, n_noise, noise, categorical_switch)
-    return SwitchDataset(
-        name="switch",
-        X=X,
-        y=y,
-        prices=None,
-        groups=None,
-        description=_DESCRIPTION.format(settings=n_settings, size=block_size, noise=noise, n_noise=n_noise),
-        classes=np.arange(2),
-        n_settings=n_settings,
-        block_size=block_size,
-        n_noise=n_noise,
-        noise=noise,
-        categorical_switch=categorical_switch,
+    check_values("make_switch", locals(), LIMITS)
+    shape: dict[str, Any] = {"n_settings": n_settings, "block_size": block_size, "n_noise": n_noise, "noise": noise}
+    facts: dict[str, Any] = {"classes": np.arange(2), "categorical_switch": categorical_switch, **shape}
+    distribution = SwitchDataset(
+        "switch", pd.DataFrame(), np.empty(0), None, None, _DESCRIPTION.format(**shape), **facts
     )
-
-
-def draw_switch(
-    n_samples: int,
-    rng: np.random.Generator,
-    n_settings: int,
-    block_size: int,
-    n_noise: int,
-    noise: float,
-    categorical_switch: bool,
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows and labels 0 and 1."""
-    letters = string.ascii_lowercase[:n_settings]
-    votes = rng.choice([-1.0, 1.0], size=(n_samples, n_settings))
-    setting = rng.integers(n_settings, size=n_samples)
-    meaningless = rng.choice([-1.0, 1.0], size=(n_samples, n_noise))
-    centers = np.hstack([np.repeat(votes, block_size, axis=1), meaningless])
-    X = pd.DataFrame(
-        centers + noise * rng.standard_normal(centers.shape),
-        columns=[f"{letter}_{i}" for letter in letters for i in range(block_size)]
-        + [f"noise_{i}" for i in range(n_noise)],
-    )
-    X[SWITCH] = [letters[code] for code in setting] if categorical_switch else setting.astype(float)
-    y = (votes[np.arange(n_samples), setting] > 0).astype(int)
-    return X, y
+    return distribution.drawn(n_samples, random_state)
 
 
 def _switch_codes(column: pd.Series, n_settings: int) -> np.ndarray:

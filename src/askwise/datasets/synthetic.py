@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from askwise.datasets.dataset import Dataset
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole, check_values
 from askwise.randomness import generator
 
 
@@ -52,8 +52,13 @@ class SyntheticDataset(Dataset, ABC):
 
     def sample(self, n_samples: int, random_state: Any = None) -> tuple[pd.DataFrame, np.ndarray]:
         """Further rows of the same distribution and their labels."""
-        check_count("sample: n_samples", n_samples, at_least=1)
+        check_values("sample", {"n_samples": n_samples}, {"n_samples": Whole(1)})
         return self._draw(n_samples, generator(random_state))
+
+    def drawn(self, n_samples: int, random_state: Any) -> Self:
+        """This data set with rows of its distribution."""
+        X, y = self._draw(n_samples, generator(random_state))
+        return replace(self, X=X, y=y)
 
     @abstractmethod
     def best_accuracy(self, budget: float | None = None) -> float:
@@ -95,30 +100,6 @@ class SyntheticDataset(Dataset, ABC):
         if rows.ndim != 2 or rows.shape[1] != len(columns):
             raise InvalidInput(f"X must have {len(columns)} columns ({', '.join(columns)}); got shape {rows.shape}.")
         return pd.DataFrame(rows, columns=columns)
-
-
-def check_count(owner: str, value: Any, at_least: int, at_most: int | None = None) -> None:
-    """Refuse what is not a whole number within bounds."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and value >= at_least and (at_most is None or value <= at_most):
-        return
-    bounds = f">= {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-    raise InvalidInput(f"{owner} must be a whole number {bounds}; got {value!r}.")
-
-
-def check_number(owner: str, value: Any, low: float, below: float = np.inf, above: bool = False) -> None:
-    """Refuse what is not a finite number from `low` (or `above` it) on and `below` a bound."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if number and low <= value < below and not (above and value == low):
-        return
-    bounds = f"{'>' if above else '>='} {low:g}" + (f" and < {below:g}" if below < np.inf else "")
-    raise InvalidInput(f"{owner} must be a finite number {bounds}; got {value!r}.")
-
-
-def check_flag(owner: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidInput(f"{owner} must be True or False; got {value!r}.")
 
 
 def _checked_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

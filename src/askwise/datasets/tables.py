@@ -32,12 +32,7 @@ def read_table(
     the header where it has all the names, in any order, and else by position.
     """
     cells = pd.read_csv(
-        io.BytesIO(content),
-        sep=separator,
-        header=None,
-        dtype=str,
-        keep_default_na=False,
-        encoding="utf-8-sig",
+        io.BytesIO(content), sep=separator, header=None, dtype=str, keep_default_na=False, encoding="utf-8-sig"
     )
     if cells.shape[1] != len(columns):
         raise ValueError(f"it must have {len(columns)} columns and has {cells.shape[1]}")

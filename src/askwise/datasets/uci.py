@@ -9,10 +9,9 @@ import pandas as pd
 
 from askwise.datasets import sources
 from askwise.datasets.dataset import Dataset
-from askwise.datasets.home import DataFile, fetch
+from askwise.datasets.home import fetch
 from askwise.datasets.published_prices import published_prices
 from askwise.errors import InvalidInput
-from askwise.prices import Prices
 
 _PRICES = """Prices in Canadian dollars: Turney (1995), Journal of Artificial Intelligence Research 2:369-409;
 tests that share a cost (drawing blood, one exercise test) are cheaper once another of them has been
@@ -52,7 +51,7 @@ def load_heart() -> Dataset:
     """Heart: 303 rows, 13 features, 2 classes, prices."""
     table = fetch(sources.HEART)
     y = (table["num"] > 0).to_numpy(dtype=int)
-    prices = _prices(sources.HEART_EXPENSES, sources.HEART_GROUPS)
+    prices = published_prices(*map(fetch, sources.HEART_PRICES))
     return Dataset("heart", table.drop(columns="num"), y, prices, None, HEART)
 
 
@@ -60,7 +59,7 @@ def load_hepatitis() -> Dataset:
     """Hepatitis: 155 rows, 19 features, 2 classes, prices."""
     table = fetch(sources.HEPATITIS)
     y = table["class"].map({1.0: "die", 2.0: "live"}).to_numpy(dtype=str)
-    prices = _prices(sources.HEPATITIS_EXPENSES, sources.HEPATITIS_GROUPS)
+    prices = published_prices(*map(fetch, sources.HEPATITIS_PRICES))
     return Dataset("hepatitis", table.drop(columns="class"), y, prices, None, HEPATITIS)
 
 
@@ -68,7 +67,7 @@ def load_bupa() -> Dataset:
     """Bupa: 345 rows, 5 features, 2 classes, prices."""
     table = fetch(sources.BUPA)
     y = (table["drinks"] >= 3).to_numpy(dtype=int)
-    prices = _prices(sources.BUPA_EXPENSES, sources.BUPA_GROUPS)
+    prices = published_prices(*map(fetch, sources.BUPA_PRICES))
     return Dataset("bupa", table.drop(columns=["drinks", "selector"]), y, prices, None, BUPA)
 
 
@@ -109,7 +108,3 @@ def load_diabetes130(target: Literal["readmitted", "within_30_days"] = "readmitt
 def _readmitted(outcome: pd.Series, target: str) -> np.ndarray:
     positive = outcome == "<30" if target == "within_30_days" else outcome != "NO"
     return positive.to_numpy(dtype=int)
-
-
-def _prices(expenses: DataFile[pd.DataFrame], groups: DataFile[pd.DataFrame]) -> Prices:
-    return published_prices(fetch(expenses), fetch(groups))

@@ -60,9 +60,7 @@ def _fit_baseline(kind: Any, task: Task) -> FeatureAcquirer:
 
 
 def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
-    model = make_model("mlp", task.seed).fit(task.X_train, task.y_train)
-    baseline = baselines.AACO(model, costs=task.costs, groups=task.groups, random_state=task.seed)
-    return baseline.fit(task.X_train, task.y_train)
+    return _fit_baseline(partial(baselines.AACO, make_model("mlp", task.seed).fit(task.X_train, task.y_train)), task)
 
 
 GREEDY = partial(Greedy, "network")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from askwise.bench.grid.images import IMAGES
 from askwise.bench.grid.methods import METHODS, check_methods, fit_method
 from askwise.bench.grid.store import collect, open_folder, results
 from askwise.bench.grid.suites import SUITES, Suite
-from askwise.bench.grid.tasks import OURS, PAPERS, Limits, Settings, known_data, make_task
+from askwise.bench.grid.tasks import OURS, PAPERS, Limits, Settings, check_data, make_task
 from askwise.bench.grid.trials import Study, Trial, read_result, work
 from askwise.errors import AskwiseError, InvalidInput
 
@@ -40,7 +41,7 @@ class Profile:
 
 
 PAPERS_TABLES = ("wine", "heart", "cirrhosis", "yeast", "diabetes130")
-MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(600, 200)}
+MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(300, 100)}
 PROFILES = {
     "quick": Profile(("wine",), 1, Limits(2000, 500), MOST_IMAGES, own_tables=1),
     "paper": Profile(PAPERS_TABLES, 5, Limits(10_000, 2000), {}, own_tables=9, settings=PAPERS),
@@ -57,111 +58,114 @@ class Progress:
     errors: Mapping[str, str]
 
 
-def plan(
-    suites: Sequence[str],
-    profile: Profile,
-    seeds: int | None = None,
-    methods: Sequence[str] | None = None,
-    data: Sequence[str] | None = None,
-) -> dict[Trial, dict[str, Study]]:
-    """The studies of each trial by suite; `seeds`, `methods` and `data` replace those of profile and suites."""
-    check_methods(list(methods or []))
-    for name in data or []:
-        if name not in known_data():
-            raise InvalidInput(f"There is no data set {name!r}. The data sets are: {', '.join(known_data())}.")
-    trials: dict[Trial, dict[str, Study]] = {}
-    for name in suites:
-        suite = SUITES[name]
-        for trial in _trials(suite, profile, seeds, methods, data):
-            trials.setdefault(trial, {})[name] = suite.study
-    return dict(sorted(trials.items()))
+@dataclass(frozen=True)
+class Grid:
+    """What to run: suites by name (``all`` is every one), under a profile.
+
+    `seeds`, `methods` and `data` replace those of profile and suites; with `all_rows` large tables are not sampled.
+    """
+
+    suites: Sequence[str]
+    profile: str = "quick"
+    seeds: int | None = None
+    methods: Sequence[str] | None = None
+    data: Sequence[str] | None = None
+    all_rows: bool = False
+
+    def __post_init__(self) -> None:
+        for name in self.suites:
+            if name not in SUITES and name != "all":
+                raise InvalidInput(f"There is no suite {name!r}. The suites are: {', '.join(SUITES)}, or all.")
+        if self.profile not in PROFILES:
+            raise InvalidInput(f"profile must be one of {tuple(PROFILES)}; got {self.profile!r}.")
+        check_whole("seeds", self.seeds)
+        check_methods(list(self.methods or []))
+        for name in self.data or []:
+            check_data(name)
+
+    @property
+    def chosen(self) -> dict[str, Suite]:
+        """The suites by name."""
+        return {name: SUITES[name] for name in (SUITES if "all" in self.suites else self.suites)}
+
+    @property
+    def scale(self) -> Profile:
+        """The profile, without its limits where all rows are used."""
+        found = PROFILES[self.profile]
+        return replace(found, limits=Limits(None, None), image_limits={}) if self.all_rows else found
+
+    def trials(self) -> dict[Trial, dict[str, Study]]:
+        """The studies of each trial by suite."""
+        trials: dict[Trial, dict[str, Study]] = {}
+        for name, suite in self.chosen.items():
+            methods = [method for method in suite.chosen(self.methods) if METHODS[method].installed]
+            for table, method in product(self._tables(suite), methods):
+                for seed in range(self.seeds or self.scale.n_seeds):
+                    trials.setdefault(Trial(table, method, suite.prices, seed), {})[name] = suite.study
+        return dict(sorted(trials.items()))
+
+    def _tables(self, suite: Suite) -> Sequence[str]:
+        if suite.data is None:
+            return [table for table in self.data or self.scale.data if table not in (*suite.without, *IMAGES)]
+        if self.data:
+            return [table for table in suite.data if table in self.data]
+        return suite.data[: self.scale.own_tables]
+
+    def not_installed(self) -> list[str]:
+        """Methods that are skipped for the lack of an optional package, a sentence each."""
+        wanted = {name for suite in self.chosen.values() for name in suite.chosen(self.methods)}
+        return [
+            f"{name} is skipped, because its package {METHODS[name].package} is not installed."
+            for name in sorted(wanted)
+            if not METHODS[name].installed
+        ]
+
+    def left_out(self) -> list[str]:
+        """Methods and data that were asked for by name but are not part of a suite, a sentence each."""
+        found = []
+        for name, suite in self.chosen.items():
+            lacking = [method for method in self.methods or [] if method not in suite.chosen([method])]
+            if lacking:
+                found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
+            lacking = [table for table in self.data or [] if table not in self._tables(suite)]
+            if lacking:
+                takes = f"takes the data {', '.join(suite.data)}; not" if suite.data else "does not take the data"
+                found.append(f"{name} {takes} {', '.join(lacking)}.")
+        return found
+
+    def __str__(self) -> str:
+        """The command line that runs the same."""
+        options = {
+            "seeds": self.seeds,
+            "methods": None if self.methods is None else ",".join(self.methods),
+            "data": None if self.data is None else ",".join(self.data),
+            "profile": self.profile,
+            "rows": "all" if self.all_rows else None,
+        }
+        given = [f"--{name} {value}" for name, value in options.items() if value is not None]
+        return " ".join(["askwise bench", *self.suites, *given])
 
 
-def _trials(
-    suite: Suite, profile: Profile, seeds: int | None, methods: Sequence[str] | None, data: Sequence[str] | None
-) -> Iterator[Trial]:
-    tables: Sequence[str]
-    if suite.data is None:
-        tables = [table for table in data or profile.data if table not in (*suite.without, *IMAGES)]
-    else:
-        tables = [table for table in suite.data if table in data] if data else suite.data[: profile.own_tables]
-    for table in tables:
-        for method in suite.chosen(methods):
-            if not METHODS[method].installed:
-                continue
-            for seed in range(profile.n_seeds if seeds is None else seeds):
-                yield Trial(table, method, suite.prices, seed)
+def check_whole(name: str, number: int | None) -> None:
+    """Refuse what is not a count."""
+    if number is not None and (not isinstance(number, int) or number < 1):
+        raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
 
 
-def not_installed(suites: Sequence[str], methods: Sequence[str] | None) -> list[str]:
-    """Methods that are skipped for the lack of an optional package, a sentence each."""
-    wanted = {name for suite in suites for name in SUITES[suite].chosen(methods)}
-    return [
-        f"{name} is skipped, because its package {METHODS[name].package} is not installed."
-        for name in sorted(wanted)
-        if not METHODS[name].installed
-    ]
-
-
-def left_out(suites: Sequence[str], methods: Sequence[str] | None, data: Sequence[str] | None) -> list[str]:
-    """Methods and data that were asked for by name but are not part of a suite, a sentence each."""
-    found = []
-    for name in suites:
-        suite = SUITES[name]
-        lacking = [method for method in methods or [] if method not in suite.chosen([method])]
-        if lacking:
-            found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
-        known = [table for table in data or [] if table not in (*suite.without, *IMAGES)]
-        lacking = [table for table in data or [] if table not in (suite.data or known)]
-        if lacking:
-            takes = f"takes the data {', '.join(suite.data)}; not" if suite.data else "does not take the data"
-            found.append(f"{name} {takes} {', '.join(lacking)}.")
-    return found
-
-
-def check_suites(names: Iterable[str]) -> list[str]:
-    """Suites by name; ``all`` is every one."""
-    chosen = list(dict.fromkeys(names))
-    for name in chosen:
-        if name not in SUITES and name != "all":
-            raise InvalidInput(f"There is no suite {name!r}. The suites are: {', '.join(SUITES)}, or all.")
-    return list(SUITES) if "all" in chosen else chosen
-
-
-def run(
-    suites: Sequence[str],
-    out: Path | str,
-    *,
-    profile: str = "quick",
-    seeds: int | None = None,
-    methods: Sequence[str] | None = None,
-    data: Sequence[str] | None = None,
-    jobs: int = 1,
-    all_rows: bool = False,
-) -> Iterator[Progress]:
+def run(suites: Sequence[str], out: Path | str, *, jobs: int = 1, **choice: Any) -> Iterator[Progress]:
     """Run what has no result yet; yields after each trial, and writes ``rows.csv`` at the end.
 
-    With `all_rows` large tables are not sampled. The arguments are checked at once, not when the first trial is
-    awaited.
+    `choice` are the other fields of `Grid`. The arguments are checked at once, not when the first trial is awaited.
     """
-    out = Path(out)
-    chosen = PROFILES.get(profile)
-    if chosen is None:
-        raise InvalidInput(f"profile must be one of {tuple(PROFILES)}; got {profile!r}.")
-    for name, number in {"seeds": seeds, "jobs": jobs}.items():
-        if number is not None and (not isinstance(number, int) or number < 1):
-            raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
-    if all_rows:
-        chosen = replace(chosen, limits=Limits(None, None), image_limits={})
-    trials = plan(check_suites(suites), chosen, seeds, methods, data)
+    grid, out = Grid(list(dict.fromkeys(suites)), **choice), Path(out)
+    check_whole("jobs", jobs)
+    trials = grid.trials()
     if not trials:
-        reasons = [*not_installed(check_suites(suites), methods), *left_out(check_suites(suites), methods, data)]
-        raise InvalidInput(f"Nothing to run. {' '.join(reasons)}")
-    told = command(suites, profile, seeds, methods, data, all_rows=all_rows)
-    open_folder(out, profile, asdict(chosen.limits), told)
+        raise InvalidInput(f"Nothing to run. {' '.join([*grid.not_installed(), *grid.left_out()])}")
+    open_folder(out, grid.profile, asdict(grid.scale.limits), str(grid))
     # Foreign files are reported now, not when the last trial has ended.
     results(out, {trial.file(out, name) for trial, studies in trials.items() for name in studies})
-    return _run(trials, out, chosen, jobs)
+    return _run(trials, out, grid.scale, jobs)
 
 
 def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, profile: Profile, jobs: int) -> Iterator[Progress]:
@@ -200,24 +204,3 @@ def _work(trial: Trial, suites: Sequence[str], out: Path, profile: Profile) -> t
     # Trials run in parallel, so each uses one core only; the numbers do not depend on how many there are.
     with threadpool_limits(1), parallel_config(backend="sequential"):
         return trial, work(trial, {name: SUITES[name].study for name in suites}, out, fit)
-
-
-def command(
-    suites: Sequence[str],
-    profile: str,
-    seeds: int | None = None,
-    methods: Sequence[str] | None = None,
-    data: Sequence[str] | None = None,
-    *,
-    all_rows: bool = False,
-) -> str:
-    """The command line that runs the same."""
-    options = {
-        "seeds": None if seeds is None else str(seeds),
-        "methods": None if methods is None else ",".join(methods),
-        "data": None if data is None else ",".join(data),
-        "profile": profile,
-        "rows": "all" if all_rows else None,
-    }
-    given = [f"--{name} {value}" for name, value in options.items() if value is not None]
-    return " ".join(["askwise bench", *suites, *given])

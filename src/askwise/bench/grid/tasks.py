@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from askwise.bench.grid.images import IMAGES, draw_images
-from askwise.datasets import load, make_switch, names
+from askwise.datasets import Dataset, load, make_switch, names
 from askwise.datasets.splits import split_rows
 from askwise.errors import InvalidInput
 
@@ -32,14 +32,8 @@ class Limits:
 class Settings:
     """Where the paper's own settings replace ours.
 
-    Attributes
-    ----------
-    schedule
-        Preset of the Q-networks.
-    subsets_per_size
-        Random subsets of each size in the studies of the risk gap; None = their own number.
-    images
-        Stages of training on images; see `askwise.vision.method`.
+    `schedule` is the preset of the Q-networks, `subsets_per_size` the number of random subsets in the studies of the
+    risk gap (None = their own), `images` the stages of training on images (see `askwise.vision.method`).
     """
 
     schedule: str = "batched"
@@ -72,31 +66,30 @@ def known_data() -> list[str]:
     return sorted([*names(), *MADE, *IMAGES])
 
 
+def check_data(name: str) -> None:
+    """Refuse an unknown name."""
+    if name not in known_data():
+        raise InvalidInput(f"There is no data set {name!r}. The data sets are: {', '.join(known_data())}.")
+
+
+def whole_table(data: str, seed: int) -> Dataset:
+    """A table by name; a synthetic one is drawn with the seed."""
+    return make_switch(SWITCH_ROWS, random_state=seed) if data in MADE else load(data)
+
+
 def make_task(data: str, prices: str, seed: int, limits: Limits, settings: Settings = OURS) -> Task:
     """80 % of the rows to train, 20 % to test, by class, or by row group where rows belong together."""
-    if data not in known_data():
-        raise InvalidInput(f"There is no data set {data!r}. The data sets are: {', '.join(known_data())}.")
+    check_data(data)
     if data in IMAGES:
         return Task(data, prices, seed, costs=None, **draw_images(data, prices, seed, limits, settings))
-    dataset = make_switch(SWITCH_ROWS, random_state=seed) if data in MADE else load(data)
-    train, test = split_rows(
-        dataset, seed, test_share=TEST_SHARE, most_training=limits.training, most_test=limits.testing
-    )
-    return Task(
-        data,
-        prices,
-        seed,
-        dataset.X.iloc[train],
-        dataset.y[train],
-        dataset.X.iloc[test],
-        dataset.y[test],
-        _costs(dataset, prices, seed),
-        dataset.groups,
-        settings,
-    )
+    dataset = whole_table(data, seed)
+    most = {"most_training": limits.training, "most_test": limits.testing}
+    train, test = split_rows(dataset, seed, test_share=TEST_SHARE, **most)
+    parts = dataset.X.iloc[train], dataset.y[train], dataset.X.iloc[test], dataset.y[test]
+    return Task(data, prices, seed, *parts, _costs(dataset, prices, seed), dataset.groups, settings)
 
 
-def _costs(dataset: Any, prices: str, seed: int) -> Any:
+def _costs(dataset: Dataset, prices: str, seed: int) -> Any:
     if prices == "uniform":
         return None
     if prices == "published":
@@ -105,6 +98,4 @@ def _costs(dataset: Any, prices: str, seed: int) -> Any:
         return dataset.prices
     if prices != "variable":
         raise InvalidInput(f"prices must be one of {PRICES}; got {prices!r}.")
-    grouped = {column for members in (dataset.groups or {}).values() for column in members}
-    n_features = len(dataset.groups or {}) + sum(column not in grouped for column in dataset.X.columns)
-    return np.random.default_rng([seed, n_features]).uniform(1, 10, n_features)
+    return np.random.default_rng([seed, dataset.n_features]).uniform(1, 10, dataset.n_features)

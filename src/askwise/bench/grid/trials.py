@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -76,32 +76,27 @@ def work(
     trial: Trial, studies: Mapping[str, Study], folder: Path, fit: Callable[[Trial], tuple[Any, Any]]
 ) -> dict[str, str | None]:
     """Fit once, run the study of each suite and write each result at once; returns the errors by suite, None = none."""
-    start = time.perf_counter()
-    try:
-        with interruptible():
-            task, fitted = fit(trial)
-    except Exception:
-        error = traceback.format_exc()
-        for suite, study in studies.items():
-            write(trial, suite, study.__name__, folder, [], 0.0, error=error)
-        return dict.fromkeys(studies, error)
-    fitting = time.perf_counter() - start
-    return {suite: _run_study(trial, suite, study, folder, task, fitted, fitting) for suite, study in studies.items()}
+    fitted, error, fitting = _tried(fit, trial)
+    errors = {}
+    for suite, study in studies.items():
+        if error is None:
+            rows, errors[suite], measuring = _tried(lambda study: list(study(*fitted)), study)
+            seconds = {"fit": fitting, "study": measuring}
+        else:
+            rows, errors[suite], seconds = None, error, {"fit": 0.0, "study": 0.0}
+        write(trial, suite, study.__name__, folder, rows or [], seconds, errors[suite])
+    return errors
 
 
-def _run_study(
-    trial: Trial, suite: str, study: Study, folder: Path, task: Any, fitted: Any, fitting: float
-) -> str | None:
-    start = time.perf_counter()
-    error = None
-    rows: Sequence[Measurement] = []
+def _tried(act: Callable[..., Any], argument: Any) -> tuple[Any, str | None, float]:
+    """What `act` returns, or None and the traceback; and how many seconds it took."""
+    start, result, error = time.perf_counter(), None, None
     try:
         with interruptible():
-            rows = list(study(task, fitted))
+            result = act(argument)
     except Exception:
         error = traceback.format_exc()
-    write(trial, suite, study.__name__, folder, rows, fitting, time.perf_counter() - start, error)
-    return error
+    return result, error, time.perf_counter() - start
 
 
 def write(
@@ -109,20 +104,13 @@ def write(
     suite: str,
     study: str,
     folder: Path,
-    rows: Sequence[Measurement],
-    fitting: float,
-    measuring: float = 0.0,
+    rows: Iterable[Measurement],
+    seconds: Mapping[str, float],
     error: str | None = None,
 ) -> None:
-    """Keep a result, or how it failed."""
-    document = {
-        **asdict(trial),
-        "suite": suite,
-        "study": study,
-        "seconds": {"fit": fitting, "study": measuring},
-        "error": error,
-        "rows": [{name: value for name, value in vars(row).items() if value is not None} for row in rows],
-    }
+    """Keep a result, or how it failed, with the seconds of the ``fit`` and of the ``study``."""
+    kept = [{name: value for name, value in vars(row).items() if value is not None} for row in rows]
+    document = {**asdict(trial), "suite": suite, "study": study, "seconds": seconds, "error": error, "rows": kept}
     write_whole(trial.file(folder, suite), json.dumps(document, default=float))
 
 

@@ -5,7 +5,7 @@ A claim is stated as numbers that must be above 0, one per seed: a paired differ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from askwise.bench.paper import paper_results
-from askwise.bench.report.rows import Quantity, data_name, ordered_data
+from askwise.bench.report.rows import Quantity, data_name, method_name, ordered_data
 
 HOLDS, FAILS, UNDECIDED, NOT_MEASURED = "holds", "does not hold", "undecided", "not measured"
 CONFIDENCE = 0.95
@@ -24,8 +24,7 @@ FEWEST_SEEDS = 3
 """With fewer nothing is decided: on small test sets two seeds can give exactly the same difference."""
 
 MOST_NUMBERS = 3
-Source = tuple[str | None, Quantity]
-"""A quantity of a method; method None is the mean over all that have it."""
+Methods = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -87,12 +86,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper; `look` finds the evidence, `printed` says whether the paper's own figures agree."""
+    """A sentence of the paper ("where: what"), the evidence for it, and whether the paper's own figures agree."""
 
-    text: str
-    where: str
-    look: Callable[[pd.DataFrame], list[Finding]]
+    sentence: str
+    evidence: Sequence[Term] | Callable[[pd.DataFrame], list[Finding]]
     printed: str = ""
+
+    @property
+    def where(self) -> str:
+        """The section, table or figure."""
+        return self.sentence.split(": ")[0]
+
+    @property
+    def text(self) -> str:
+        """What is claimed."""
+        return self.sentence.split(": ", 1)[1]
+
+    def look(self, rows: pd.DataFrame) -> list[Finding]:
+        """What the rows say about it."""
+        return self.evidence(rows) if callable(self.evidence) else [term.find(rows) for term in self.evidence]
 
 
 def judged(claim: Claim, findings: Sequence[Finding]) -> Verdict:
@@ -118,25 +130,61 @@ def agreement(agree: bool, why: str = "") -> str:
 
 @dataclass(frozen=True)
 class Term:
-    """What must be above 0: a quantity minus another, times a scale, plus a margin."""
+    """What must be above 0: a sum of quantities, each times a factor, plus a margin.
+
+    A part is (factor, method, quantity); of several methods, or all (None), it is the mean. The quantities are compared
+    at the budgets that all of them have, unless they are not `paired`.
+    """
 
     what: str
-    first: Source
-    second: Source | None = None
+    parts: Sequence[tuple[float, Methods, Quantity]]
     margin: float = 0.0
-    scale: float = 1.0
+    paired: bool = True
 
     def find(self, rows: pd.DataFrame) -> Finding:
-        """The term by seed, over the paper's data, at the budgets that both quantities have."""
-        value = _by_budget(rows, self.first)
-        if self.second is not None:
-            value = (value - _by_budget(rows, self.second)).dropna()
-        return Finding.over(self.what, self.scale * value.groupby(["data", "seed"]).mean() + self.margin)
+        """The term by seed, over the paper's data."""
+        keys = ["data", "seed", "budget"] if self.paired else ["data", "seed"]
+        found = [factor * mean_of(rows, method, quantity, keys) for factor, method, quantity in self.parts]
+        total = sum(found[1:], found[0]).dropna()
+        return Finding.over(self.what, total.groupby(["data", "seed"]).mean() + self.margin)
 
 
-def _by_budget(rows: pd.DataFrame, source: Source) -> pd.Series:
-    """A quantity by (data, seed, budget), with budget 0 where it has none."""
-    method, quantity = source
-    chosen = quantity.of(rows[rows["data"].isin(paper_results.DATA)])
-    chosen = chosen if method is None else chosen[chosen["method"] == method]
-    return chosen.fillna({"budget": 0.0}).groupby(["data", "seed", "budget"])["value"].mean()
+def mean_of(rows: pd.DataFrame, methods: Methods, quantity: Quantity, keys: list[str]) -> pd.Series:
+    """A quantity by `keys`, with budget 0 where it has none."""
+    chosen = quantity.of(rows)
+    chosen = chosen[chosen["data"].isin([*paper_results.DATA, *paper_results.IMAGES])]
+    if methods is not None:
+        chosen = chosen[chosen["method"].isin([methods] if isinstance(methods, str) else methods)]
+    return chosen.fillna({"budget": 0.0}).groupby(keys)["value"].mean()
+
+
+def compared(
+    sentence: str, quantity: Quantity, pairs: str, printed: Mapping[str, float] | None = None, *, scale: float = 1
+) -> Claim:
+    """The first method of each of the pairs has the larger value, and so has it in print."""
+    against = opposite(pairs, printed) if printed else []
+    agree = agreement(not against, ", ".join(against)) if printed else ""
+    return Claim(sentence, larger(quantity, pairs, scale), agree)
+
+
+def opposite(pairs: str, printed: Mapping[str, float], on: str = "") -> list[str]:
+    """The pairs of which the paper prints the opposite."""
+    return [
+        f"{method_name(a)} {printed[a]} and {method_name(b)} {printed[b]}{on}"
+        for a, b in paired(pairs)
+        if printed[a] <= printed[b]
+    ]
+
+
+def larger(quantity: Quantity, pairs: str, scale: float = 1.0, on: str = "") -> list[Term]:
+    """The first method of each of the pairs has the larger value."""
+    return [
+        Term(f"{method_name(a)} over {method_name(b)}{on}", [(scale, a, quantity), (-scale, b, quantity)])
+        for a, b in paired(pairs)
+    ]
+
+
+def paired(text: str) -> list[tuple[str, str]]:
+    """The pairs of methods in ``"a b > c d, e > f"``: each on the left with each other one on the right."""
+    sides = [[side.split() for side in part.split(">")] for part in text.split(",")]
+    return [(a, b) for left, right in sides for a in left for b in right if a != b]

@@ -46,7 +46,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines by method: `lines` and `dotted` have a row per method and a column per budget."""
+    """Lines by method: a row per method and a column per budget. Or points by a key: rows of x and y under that key."""
 
     title: str
     lines: pd.DataFrame
@@ -55,7 +55,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels side by side with axes of one kind."""
+    """Panels side by side with axes of one kind; `diagonal` draws the line of equal coordinates."""
 
     panels: Sequence[Panel]
     x: str
@@ -64,6 +64,7 @@ class Panels:
     percent: bool = False
     zero: bool = False
     one_scale: bool = False
+    diagonal: bool = False
 
 
 def method_colors(rows: pd.DataFrame) -> dict[str, str]:
@@ -81,20 +82,12 @@ def accuracy_pictures(rows: pd.DataFrame) -> list[Picture]:
     colors = method_colors(rows)
     drawn = rows[rows["method"].isin(colors)]
     measured = set(Quantity("accuracy", "accuracy").of(drawn)["prices"])
-    return [
-        picture
-        for prices in PRICES
-        if prices in measured
-        for picture in (
-            _by_data(curves(drawn, "accuracy", prices).groupby(["data", "method"]).mean(), prices, colors),
-            _calibration(drawn, prices, colors),
-            _against_random(drawn, prices, colors),
-            _entropies(drawn, prices, colors),
-        )
-    ]
+    makers = (_by_data, _calibration, _against_random, _entropies)
+    return [make(drawn, prices, colors) for prices in PRICES if prices in measured for make in makers]
 
 
-def _by_data(by_data: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> Picture:
+def _by_data(rows: pd.DataFrame, prices: str, colors: Mapping[str, str]) -> Picture:
+    by_data = curves(rows, "accuracy", prices).groupby(["data", "method"]).mean()
     panels = Panels(_panels_by_data(by_data, prices, colors), BUDGET[prices], "accuracy", colors, percent=True)
     title = f"Accuracy by budget, {PRICES[prices]}"
     label = _label("Appendix E", prices, ("variable", "uniform"))
@@ -194,17 +187,9 @@ def draw_lines(content: Panels) -> Figure:
 
 
 def _line(axes: Axes, method: str, values: pd.Series, style: str, colors: Mapping[str, str]) -> None:
-    axes.plot(
-        values.index,
-        values,
-        style,
-        marker="o" if style == "-" else None,
-        markersize=3,
-        linewidth=2.2 if method == "askwise" else 1.4,
-        color=colors[method],
-        label=method_name(method) if style == "-" else None,
-        gid=f"{method}{'-random' if style == ':' else ''}",
-    )
+    width, gid = 2.2 if method == "askwise" else 1.4, f"{method}{'-random' if style == ':' else ''}"
+    named: dict[str, Any] = {"marker": "o", "label": method_name(method)} if style == "-" else {}
+    axes.plot(values.index, values, style, markersize=3, linewidth=width, color=colors[method], gid=gid, **named)
 
 
 def panel_grid(n: int, one_scale: bool = False) -> tuple[Figure, list[Axes]]:
@@ -234,11 +219,5 @@ def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
     named: dict[str, Any] = {}
     for axes in grid:
         named.update({label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)})
-    figure.legend(
-        named.values(),
-        named.keys(),
-        loc="outside upper center",
-        ncols=min(5, len(named)),
-        frameon=False,
-        markerscale=1.6,
-    )
+    place: dict[str, Any] = {"loc": "outside upper center", "frameon": False, "markerscale": 1.6}
+    figure.legend(named.values(), named.keys(), ncols=min(5, len(named)), **place)

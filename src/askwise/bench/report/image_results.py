@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from askwise.bench.paper.image_results import ACCURACIES, DATA, METHODS
+from askwise.bench.paper.paper_results import IMAGE_ACCURACIES, IMAGE_METHODS, IMAGES
 from askwise.bench.report.figures import Panel, Panels, Picture, line_picture
-from askwise.bench.report.rows import Quantity, curves
-from askwise.bench.report.tables import Entry, Table, entry_of, over_budgets_and_seeds, shown, table_of
+from askwise.bench.report.rows import Quantity, curves, settings
+from askwise.bench.report.tables import Entry, Table, accuracy_entry, by_method, over_budgets_and_seeds, table_of
 from askwise.plotting import COLORS
 
 RANGES = {"1-10": 1, "2-10": 2}
@@ -20,142 +20,99 @@ NOTE = (
     "paper's figures, in brackets, are of 1-10 patches by its caption and of 2-10 by its Appendix G, so they stand in "
     "both columns. They come from a ResNet-18; docs/images.md says which network the profile of a run takes."
 )
-COLUMNS = {
-    "own choice": ("accuracy", 100, 1),
-    "random": ("random_accuracy", 100, 1),
-    "middle first": ("middle_accuracy", 100, 1),
-    "all patches": ("full_accuracy", 100, 1),
-    "ECE": ("ece", 100, 1),
-    "entropy": ("entropy", 1, 3),
-    "aleatoric": ("aleatoric", 1, 3),
-    "epistemic": ("epistemic", 1, 4),
-}
-"""Metric, scale and digits of each column."""
+ORDERS = {"own choice": "accuracy", "random": "random_accuracy", "middle first": "middle_accuracy"}
+PERCENTAGES = {**ORDERS, "all patches": "full_accuracy", "ECE": "ece"}
+NATS = {"entropy": 3, "aleatoric": 3, "epistemic": 4}
+"""Digits of the uncertainties."""
 
-FIGURES = (
-    ("images-accuracy", "Accuracy by number of patches", "Figure 2, left", "accuracy", "random_accuracy", True),
-    ("images-ece", "Calibration error by number of patches", "Figure 3, left", "ece", None, False),
-    ("images-entropy", "Entropy of the prediction by number of patches", "Figure 3, right", "entropy", None, False),
+ORDERS_NOTE = (
+    "Means over 1-10 patches ± over seeds; accuracies and ECE in percent, uncertainties in nats. The same predictor "
+    "sees patches of its own choice, in random order, or those in the middle first; all patches: its network on "
+    "complete images."
 )
-
-
-def _levels(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """A metric by number of patches, one row per (data, method, seed)."""
-    return curves(rows, Quantity("images", metric), "uniform")
+BOTH = "Mean over seeds. Solid: patches chosen by the method; dotted: in random order."
 
 
 def image_tables(rows: pd.DataFrame) -> list[Table]:
     """Table 4, and for each set of images accuracy by patches, and orders and uncertainties."""
-    accuracy = 100 * _levels(rows, "accuracy")
-    found = [name for name in DATA if name in accuracy.index.get_level_values("data")]
+    accuracy = 100 * curves(rows, Quantity("images", "accuracy"), "uniform")
+    found = [name for name in IMAGES if name in accuracy.index.unique("data")]
     tables = [_table_4(accuracy, found)] if found else []
+    columns = {head: (Quantity("images", metric), 100.0, 1) for head, metric in PERCENTAGES.items()}
+    columns |= {head: (Quantity("images", head), 1.0, digits) for head, digits in NATS.items()}
     for name in found:
-        tables += [_by_patches(_of(accuracy, name), name), _orders(rows[rows["data"] == name], name)]
+        part, title = rows[rows["data"] == name], f"{IMAGES[name]}: accuracy by number of patches"
+        by_patches = {
+            f"{k:g} patch{'es' * (k > 1)}": (Quantity("images", "accuracy", {"budget": k}), 100.0, 1)
+            for k in settings(part, "images", "budget")
+        }
+        note = "Accuracy in percent ± over seeds, patches chosen by the method."
+        tables.append(by_method(part, title, "beyond the paper", note, by_patches, over=""))
+        title = f"{IMAGES[name]}: orders of the patches, and uncertainty"
+        tables.append(by_method(part, title, "Figures 2 and 3", ORDERS_NOTE, columns, over=""))
     return [table for table in tables if table is not None]
 
 
-def _of(by_data: pd.DataFrame, name: str) -> pd.DataFrame:
-    return by_data[by_data.index.get_level_values("data") == name].droplevel("data")
-
-
-def _methods(index: pd.Index) -> list[str]:
-    return [name for name in METHODS if name in index]
+def _methods(by_method: pd.DataFrame) -> list[str]:
+    return [name for name in IMAGE_METHODS if name in by_method.index.unique("method")]
 
 
 def _table_4(accuracy: pd.DataFrame, data: list[str]) -> Table | None:
     stats = {name: over_budgets_and_seeds(accuracy.loc[:, first:]) for name, first in RANGES.items()}
     means = {(d, r): stats[r]["mean"].xs(d) for d in data for r in RANGES}
-    body = []
-    for method in _methods(accuracy.index.get_level_values("method")):
-        line = [Entry(METHODS[method])]
-        for (name, over), column in means.items():
-            paper = "{:.2f} ± {:.2f}".format(*ACCURACIES[method][name]) if method in ACCURACIES else ""
-            if method not in column.index:
-                line.append(Entry("-", paper=paper))
-                continue
-            own: Any = stats[over].loc[(name, method)]
-            spread = f"± {shown(own['over_budgets'], 2)} / {shown(own['over_seeds'], 2)}"
-            line.append(Entry(shown(own["mean"], 2), spread, paper, bool(column[method] >= column.max() - 1e-9)))
-        body.append(line)
+    body = [
+        [
+            Entry(IMAGE_METHODS[method]),
+            *(accuracy_entry(stats[r], d, method, column, IMAGE_ACCURACIES) for (d, r), column in means.items()),
+        ]
+        for method in _methods(accuracy)
+    ]
     fewest, most = stats["1-10"]["seeds"].min(), stats["1-10"]["seeds"].max()
     note = f"{NOTE} Seeds: {most if fewest == most else f'{fewest} to {most}'}."
-    head = ("method", *(f"{DATA[name]}, {over}" for name, over in means))
+    head = ("method", *(f"{IMAGES[name]}, {over}" for name, over in means))
     return table_of("Images: accuracy over the numbers of patches", "Table 4", note, head, body)
-
-
-def _by_patches(accuracy: pd.DataFrame, name: str) -> Table | None:
-    means: Any = accuracy.groupby("method").mean()
-    spreads: Any = accuracy.groupby("method").std()
-    body = [
-        [Entry(METHODS[m]), *(entry_of(means.loc[m, k], spreads.loc[m, k], 1) for k in means.columns)]
-        for m in _methods(means.index)
-    ]
-    head = ("method", *(f"{k} patch{'es' * (k > 1)}" for k in means.columns))
-    note = "Accuracy in percent ± over seeds, patches chosen by the method."
-    return table_of(f"{DATA[name]}: accuracy by number of patches", "beyond the paper", note, head, body)
-
-
-def _orders(rows: pd.DataFrame, name: str) -> Table | None:
-    found = {
-        head: scale * Quantity("images", metric).of(rows).groupby(["method", "seed"])["value"].mean()
-        for head, (metric, scale, _) in COLUMNS.items()
-    }
-    body = []
-    for method in _methods(found["own choice"].index.get_level_values("method")):
-        line = [Entry(METHODS[method])]
-        for head, (_, _, digits) in COLUMNS.items():
-            values = found[head][found[head].index.get_level_values("method") == method]
-            line.append(entry_of(values.mean(), values.std(), digits))
-        body.append(line)
-    note = (
-        "Means over 1-10 patches ± over seeds; accuracies and ECE in percent, uncertainties in nats. The same "
-        "predictor sees patches of its own choice, in random order, or those in the middle first; all patches: its "
-        "network on complete images."
-    )
-    return table_of(
-        f"{DATA[name]}: orders of the patches, and uncertainty", "Figures 2 and 3", note, ("method", *COLUMNS), body
-    )
 
 
 def image_pictures(rows: pd.DataFrame) -> list[Picture]:
     """Figures 2 and 3, a panel per set of images."""
     if Quantity("images", "accuracy").of(rows).empty:
         return []
-    both = " Solid: patches chosen by the method; dotted: in random order."
-    pictures = [
+    own, at_random, error, entropy = (
+        curves(rows, Quantity("images", metric), "uniform").groupby(["data", "method"]).mean()
+        for metric in ("accuracy", "random_accuracy", "ece", "entropy")
+    )
+    plain, patches = "Mean over seeds.", "by number of patches"
+    difference = "Images: accuracy of the method's own choices minus that of random patches"
+    same = "Mean over seeds, same predictor."
+    accuracy = _panels(own, "accuracy", at_random, percent=True)
+    gain = _panels(own - at_random, "difference in accuracy", percent=True, zero=True)
+    return [
+        line_picture("images-accuracy", f"Images: accuracy {patches}", "Figure 2, left", BOTH, accuracy),
+        line_picture("images-difference", difference, "Figure 2, right", same, gain),
         line_picture(
-            name,
-            f"Images: {title.lower()}",
-            label,
-            f"Mean over seeds.{both if dotted else ''}",
-            _panels(rows, metric, dotted, title, percent),
-        )
-        for name, title, label, metric, dotted, percent in FIGURES
+            "images-ece",
+            f"Images: calibration error {patches}",
+            "Figure 3, left",
+            plain,
+            _panels(error, "calibration error"),
+        ),
+        line_picture(
+            "images-entropy",
+            f"Images: entropy of the prediction {patches}",
+            "Figure 3, right",
+            plain,
+            _panels(entropy, "entropy of the prediction"),
+        ),
     ]
-    gain = _mean(_levels(rows, "accuracy") - _levels(rows, "random_accuracy"))
-    content = Panels(_by_data(gain, None), "patches", "difference in accuracy", _colors(gain), percent=True, zero=True)
-    title = "Images: accuracy of the method's own choices minus that of random patches"
-    drawn = line_picture("images-difference", title, "Figure 2, right", "Mean over seeds, same predictor.", content)
-    return [pictures[0], drawn, *pictures[1:]]
 
 
-def _panels(rows: pd.DataFrame, metric: str, dotted: str | None, title: str, percent: bool) -> Panels:
-    solid = _mean(_levels(rows, metric))
-    panels = _by_data(solid, None if dotted is None else _mean(_levels(rows, dotted)))
-    return Panels(panels, "patches", title.split(" by ")[0].lower(), _colors(solid), percent=percent)
-
-
-def _mean(by_level: pd.DataFrame) -> pd.DataFrame:
-    return by_level.groupby(["data", "method"]).mean()
-
-
-def _by_data(solid: pd.DataFrame, dotted: pd.DataFrame | None) -> list[Panel]:
-    found = [name for name in DATA if name in solid.index.get_level_values("data")]
-    solid = solid.reindex(_methods(solid.index.get_level_values("method")), level="method")  # the order of the legend
-    return [Panel(DATA[name], _of(solid, name), None if dotted is None else _of(dotted, name)) for name in found]
-
-
-def _colors(lines: pd.DataFrame) -> dict[str, str]:
-    """The same color for a method in every figure."""
-    every = dict(zip(METHODS, COLORS, strict=False))
-    return {name: every[name] for name in _methods(lines.index.get_level_values("method"))}
+def _panels(solid: Any, y: str, dotted: Any = None, **style: bool) -> Panels:
+    methods = _methods(solid)
+    every = dict(zip(IMAGE_METHODS, COLORS, strict=False))  # the same color for a method in every figure
+    solid = solid.reindex(methods, level="method")  # the order of the legend
+    panels = [
+        Panel(title, solid.xs(name), None if dotted is None else dotted.xs(name))
+        for name, title in IMAGES.items()
+        if name in solid.index.unique("data")
+    ]
+    return Panels(panels, "patches", y, {name: every[name] for name in methods}, **style)

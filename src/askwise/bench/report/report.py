@@ -68,18 +68,9 @@ class Page:
 
 
 def write_page(folder: Path) -> tuple[Path, Path]:
-    """Write ``report.html`` and ``report.md`` from ``rows.csv``, with whatever suites were run.
+    """Write ``report.html`` and ``report.md`` from the ``rows.csv`` of a folder, with whatever suites were run.
 
     The page includes its figures; those of the Markdown file are in the folder ``figures``.
-
-    Parameters
-    ----------
-    folder
-        Where a benchmark was run into.
-
-    Returns
-    -------
-    the two files
     """
     folder = Path(folder)
     page = make_page(folder)
@@ -99,7 +90,7 @@ def make_page(folder: Path) -> Page:
     rows, timings = read_rows(folder), read_timings(folder)
     judged = rows.groupby(["data", "prices"])["seed"].nunique().max() >= FEWEST_SEEDS
     found = verdicts(rows) if judged else []
-    n_methods = rows["method"].nunique()
+    n_methods, ran = rows["method"].nunique(), set(timings["suite"])
     tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
     return Page(
         f"{n_methods} method{'s' * (n_methods > 1)} on {tables_run}",
@@ -109,7 +100,7 @@ def make_page(folder: Path) -> Page:
         [line.claim for line in found if line.verdict == NOT_MEASURED],
         [*tables(rows), _fitting_times(timings)],
         pictures(rows),
-        _missing(timings),
+        [f"askwise bench {name}: {suite.title} ({suite.paper})" for name, suite in SUITES.items() if name not in ran],
         _failures(folder),
     )
 
@@ -163,11 +154,6 @@ def _fitting_times(timings: pd.DataFrame) -> Table:
     return Table("Time to fit", "beyond the paper", note, ("method", *map(data_name, names)), tuple(body))
 
 
-def _missing(timings: pd.DataFrame) -> list[str]:
-    ran = set(timings["suite"])
-    return [f"askwise bench {name}: {suite.title} ({suite.paper})" for name, suite in SUITES.items() if name not in ran]
-
-
 def _failures(folder: Path) -> list[str]:
     """Trials that failed, with the last line of each traceback."""
     return [
@@ -183,28 +169,22 @@ def to_markdown(page: Page) -> str:
     parts = [f"# {page.title}", INTRODUCTION]
     parts += ["## The paper's claims", page.how_judged]
     if page.verdicts:
-        parts += [_verdicts_in_markdown(page.verdicts)]
+        head = ("claim", "where", "verdict", "number behind it", "by the paper's figures")
+        lines = [(v.claim, v.where, f"**{v.verdict}**", v.number, v.printed or "-") for v in page.verdicts]
+        parts += [_grid(head, lines)]
     if page.unjudged:
         parts += [f"Not measured here: {'; '.join(page.unjudged)}."]
     for table in page.tables:
-        parts += [f"## {table.title} ({table.label})", table.note, _table_in_markdown(table)]
+        body = [[_entry_in_markdown(entry) for entry in line] for line in table.body]
+        parts += [f"## {table.title} ({table.label})", table.note, _grid(table.head, body)]
     for picture in page.pictures:
         parts += [f"## {picture.title} ({picture.label})", picture.note]
         parts += [f"![{picture.title}]({FIGURES}/{picture.name}.svg)"]
     if page.missing or page.failures:
-        lines = [*(f"- failed: {line}" for line in page.failures), *(f"- not run: {line}" for line in page.missing)]
-        parts += ["## Not here", "\n".join(lines)]
+        notes = [*(f"- failed: {line}" for line in page.failures), *(f"- not run: {line}" for line in page.missing)]
+        parts += ["## Not here", "\n".join(notes)]
     parts += ["## How this was made", "\n".join(f"- **{what}**: {text}" for what, text in page.about)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _verdicts_in_markdown(found: Sequence[Verdict]) -> str:
-    head = ("claim", "where", "verdict", "number behind it", "by the paper's figures")
-    return _grid(head, [(v.claim, v.where, f"**{v.verdict}**", v.number, v.printed or "-") for v in found])
-
-
-def _table_in_markdown(table: Table) -> str:
-    return _grid(table.head, [[_entry_in_markdown(entry) for entry in line] for line in table.body])
 
 
 def _entry_in_markdown(entry: Entry) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
 from askwise.bench.grid.methods import METHODS
 from askwise.bench.grid.store import COLUMNS, REMEDY, ROWS, TRIAL, read_table
 from askwise.bench.grid.trials import PARAMETERS, WORDS
-from askwise.bench.paper import image_results, paper_results
+from askwise.bench.paper import paper_results
 from askwise.errors import InvalidInput
 
+End = Literal["", "min", "max"]
 PERCENT_PER_LEVEL = 5
 """Of the price of everything, where prices differ."""
 
@@ -28,18 +30,22 @@ PRICES = {"variable": "random prices", "uniform": "equal prices", "published": "
 class Quantity:
     """A metric of a study at given parameters, such as ``Quantity("shift", "ece", {"sigma": 0.8})``.
 
-    A parameter may be a list of values, all of which count; one that is not given counts at every value.
+    A parameter may be a list of values, all of which count; one that is not given counts at every value. `end` is "min"
+    or "max": only the lowest or the highest budget of each trial counts.
     """
 
     study: str
     metric: str
     at: Mapping[str, float | str | list[float] | list[str]] = field(default_factory=dict)
+    end: End = ""
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Its rows."""
         chosen = rows[(rows["metric"] == self.metric) & (rows["study"] == self.study)]
         for name, value in self.at.items():
             chosen = chosen[chosen[name].isin(value if isinstance(value, list) else [value])]
+        if self.end:
+            chosen = chosen[chosen["budget"] == chosen.groupby(TRIAL)["budget"].transform(self.end)]
         return chosen
 
 
@@ -95,7 +101,7 @@ def pooled_calibration_error(rows: pd.DataFrame, prices: str) -> pd.DataFrame:
 
 def data_name(data: str) -> str:
     """The paper's name of a data set, or our own."""
-    return {**paper_results.DATA, **image_results.DATA}.get(data, data)
+    return {**paper_results.DATA, **paper_results.IMAGES}.get(data, data)
 
 
 def ordered_data(names: Iterable[str]) -> list[str]:
@@ -106,5 +112,5 @@ def ordered_data(names: Iterable[str]) -> list[str]:
 
 def method_name(method: str) -> str:
     """The paper's name of a method, or our own; † where it reads features that were not paid for."""
-    name = {**paper_results.METHODS, **image_results.METHODS}.get(method, method)
+    name = {**paper_results.METHODS, **paper_results.IMAGE_METHODS}.get(method, method)
     return f"{name}†" if method in METHODS and METHODS[method].sees_everything else name

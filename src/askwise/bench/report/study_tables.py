@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -31,10 +30,8 @@ def tables(rows: pd.DataFrame) -> list[Table]:
 
 def study_tables(rows: pd.DataFrame) -> list[Table]:
     """The other tables, each for the prices under which its study was run; those without rows are left out."""
-    makers: Sequence[Callable[[pd.DataFrame], Table | None]]
-    makers = (_lambda, _bias, *UNCERTAINTY_TABLES, _unavailable, _l1)
     found = []
-    for make in makers:
+    for make in (_lambda, _bias, *UNCERTAINTY_TABLES, _unavailable, _l1):
         for prices, part in rows.groupby("prices", sort=False):
             table = make(part)
             if table is not None:
@@ -50,7 +47,7 @@ def _summary(rows: pd.DataFrame) -> Table | None:
         paper = paper_results.SUMMARY.get(data, ("", "", "", ""))
         counts = [f"{column.mean()[data]:,.0f}" for column in columns[:3]]
         sizes = [
-            Entry(ours, paper=f"{theirs:,}" if theirs else "") for ours, theirs in zip(counts, paper, strict=False)
+            Entry(ours, paper=f"{theirs:,.0f}" if theirs else "") for ours, theirs in zip(counts, paper, strict=False)
         ]
         model = entry_of(columns[3].mean()[data], columns[3].std()[data], 3, str(paper[3]))
         body.append((Entry(data_name(data)), *sizes, model))
@@ -99,11 +96,11 @@ def _unavailable(rows: pd.DataFrame) -> Table | None:
         for share in settings(rows, "unavailable", "unavailable_share")
     }
     note = "Accuracy in percent when a share of the features of each row is unavailable."
-    return by_method(rows, "Unavailable features", "Section 2.1", note, columns, {})
+    return by_method(rows, "Unavailable features", "Section 2.1", note, columns)
 
 
 def _l1(rows: pd.DataFrame) -> Table | None:
     weights = settings(rows, "l1_weights", "l1")
     columns = {f"L1 {weight:g}": (Quantity("l1_weights", "accuracy", {"l1": weight}), 100, 2) for weight in weights}
     note = "Accuracy in percent by the L1 weight of the value network."
-    return by_method(rows, "Regularization of the value network", "Appendix G", note, columns, {})
+    return by_method(rows, "Regularization of the value network", "Appendix G", note, columns)

@@ -22,6 +22,9 @@ SPREADS = (
     "curve averaged over the seeds and of the seeds' means)"
 )
 
+Printed = Mapping[str, Mapping[str, tuple[float, float]]]
+"""The mean and the spread that the paper prints, by method and data."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -70,7 +73,7 @@ def accuracy_tables(rows: pd.DataFrame) -> list[Table]:
     for prices in [name for name in TITLES if name in measured]:
         stats = over_budgets_and_seeds(100 * curves(rows, "accuracy", prices))
         found = stats.index.get_level_values("data").unique()
-        printed = paper_results.ACCURACIES.get(prices, {})
+        printed = {name: row.by_data for name, row in paper_results.ACCURACIES.get(prices, {}).items()}
         theirs = [name for name in paper_results.DATA if name in found] if printed else []
         others = sorted(set(found) - set(theirs))
         title, label = TITLES[prices]
@@ -83,9 +86,7 @@ def accuracy_tables(rows: pd.DataFrame) -> list[Table]:
     return tables
 
 
-def _accuracy_table(
-    stats: pd.DataFrame, data: Sequence[str], title: str, label: str, printed: Mapping[str, paper_results.Accuracies]
-) -> Table:
+def _accuracy_table(stats: pd.DataFrame, data: Sequence[str], title: str, label: str, printed: Printed) -> Table:
     stats = stats[stats.index.get_level_values("data").isin(data)]
     fewer = stats["seeds"] < stats.groupby("data")["seeds"].transform("max")
     means = stats["mean"].mask(fewer).unstack("data")[list(data)]
@@ -93,14 +94,12 @@ def _accuracy_table(
     shared = [name for name in data if widely[name].notna().all()]
     compared = widely[shared]
     average = compared.mean(axis=1).reindex(means.index)
-    paper = pd.DataFrame(
-        {name: {key: figure[0] for key, figure in row.by_data.items()} for name, row in printed.items()}
-    ).T
+    paper = pd.DataFrame({name: {key: mean for key, (mean, _) in row.items()} for name, row in printed.items()}).T
     paper = paper.reindex(index=[name for name in compared.index if name in printed], columns=shared)
     ranks, their_ranks, paper_ranks = mean_ranks(compared), mean_ranks(compared.loc[paper.index]), mean_ranks(paper)
     body = []
     for method in average.sort_values(ascending=False, na_position="last", kind="stable").index:
-        entries = [_accuracy_entry(stats, name, method, means[name], printed) for name in data]
+        entries = [accuracy_entry(stats, name, method, means[name], printed) for name in data]
         mean = Entry(
             shown(average[method], 2), paper=_printed(paper.mean(axis=1), method, 2), best=_is_best(average, method)
         )
@@ -124,10 +123,9 @@ def _accuracy_table(
     return Table(title, label, note, tuple(head), tuple(body))
 
 
-def _accuracy_entry(
-    stats: pd.DataFrame, data: str, method: str, column: pd.Series, printed: Mapping[str, paper_results.Accuracies]
-) -> Entry:
-    figure = printed[method].by_data.get(data) if method in printed else None
+def accuracy_entry(stats: pd.DataFrame, data: str, method: str, column: pd.Series, printed: Printed) -> Entry:
+    """Mean and spreads of a method on one data set beside the paper's; a dash where it was not measured."""
+    figure = printed.get(method, {}).get(data)
     paper = "" if figure is None else f"{figure[0]:.2f} ± {figure[1]:.2f}"
     if (data, method) not in stats.index:
         return Entry("-", paper=paper)
@@ -173,7 +171,8 @@ def by_method(
     label: str,
     note: str,
     columns: Mapping[str, tuple[Quantity, float, int]],
-    printed: Mapping[str, Sequence[float]],
+    printed: Mapping[str, Sequence[float]] | None = None,
+    over: str = " Mean over data, budgets and seeds ± spread over seeds.",
 ) -> Table | None:
     """A table with a column per (quantity, scale, digits); a method that lacks data that others have says so."""
     found = {head: over_data(rows, quantity, scale) for head, (quantity, scale, _) in columns.items()}
@@ -183,10 +182,10 @@ def by_method(
         lacking = f" ({n_data[method]:.0f} of {n_data.max():.0f} data)" if n_data[method] < n_data.max() else ""
         line = [Entry(method_name(method) + lacking)]
         for at, (head, (_, _, digits)) in enumerate(columns.items()):
-            paper = f"{printed[method][at]:.{digits}f}" if method in printed else ""
+            paper = f"{printed[method][at]:.{digits}f}" if printed and method in printed else ""
             line.append(entry_of(found[head]["mean"].get(method), found[head]["spread"].get(method), digits, paper))
         body.append(line)
-    note += " Mean over data, budgets and seeds ± spread over seeds."
+    note += over
     if printed:
         note += other_data(rows, next(iter(columns.values()))[0].study)
     return table_of(title, label, note, ("method", *columns), body)

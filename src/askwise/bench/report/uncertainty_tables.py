@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -37,53 +38,67 @@ SELECTIVE_COLUMNS = {
     "risk at 80 %": "risk_at_80",
     "risk at 90 %": "risk_at_90",
 }
-Columns = Mapping[str, tuple[str, float, int]]
-"""(number of `compare_gaps`, scale, digits) of each column."""
-
-GAP_COLUMNS: Columns = {
-    "gap, imputed": ("mean_delta_imputed", 1, 3),
-    "gap, adapted": ("mean_delta_adapted", 1, 3),
-    "|gap|, imputed": ("mean_abs_delta_imputed", 1, 3),
-    "|gap|, adapted": ("mean_abs_delta_adapted", 1, 3),
-    "wins, %": ("wins", 100, 1),
-    "Wilcoxon p": ("wilcoxon_p_abs_delta", 1, 3),
+Columns = Mapping[str, tuple[Quantity, float, int]]
+SUBSET_TABLES = {
+    "Reparametrization and risk gap": (
+        "Gap in test error to a model trained on the subset alone, over the subsets of all seeds. Those of one seed "
+        "share their test rows, so p is too small rather than too large.",
+        {
+            "gap, imputed": ("mean_delta_imputed", 1, 3),
+            "gap, adapted": ("mean_delta_adapted", 1, 3),
+            "|gap|, imputed": ("mean_abs_delta_imputed", 1, 3),
+            "|gap|, adapted": ("mean_abs_delta_adapted", 1, 3),
+            "wins, %": ("wins", 100, 1),
+            "Wilcoxon p": ("wilcoxon_p_abs_delta", 1, 3),
+        },
+        paper_results.REPARAMETRIZATION,
+    ),
+    "Reparametrization and test error": (
+        "What reparametrization saves in test error, the share of subsets on which the error is lower, higher and "
+        "equal, and whether the two errors differ. The paper's p is below 0.001.",
+        {
+            "error saved, points": ("error_saved", 100, 2),
+            **{f"{word} error, %": (f"{word}_error", 100, 1) for word in ("lower", "higher", "equal")},
+            "Wilcoxon p": ("wilcoxon_p_error", 1, 3),
+        },
+        paper_results.REPARAMETRIZED_ERRORS,
+    ),
 }
-ERROR_COLUMNS: Columns = {
-    "error saved, points": ("error_saved", 100, 2),
-    "lower error, %": ("lower_error", 100, 1),
-    "higher error, %": ("higher_error", 100, 1),
-    "equal error, %": ("equal_error", 100, 1),
-    "Wilcoxon p": ("wilcoxon_p_error", 1, 3),
-}
+"""Note, (number of `compare_gaps`, scale, digits) of each column, and what the paper prints."""
 
 
-def _selective(rows: pd.DataFrame) -> Table | None:
-    note = (
-        "In percent; rows are rejected by the entropy of the prediction, which every method has. Lower is better, "
-        "except for AUROC, which is defined only at budgets with wrong predictions."
-    )
-    return by_method(rows, "Selective prediction", "Appendix E", note, _selective_columns("total"), {})
-
-
-def _over_measures(rows: pd.DataFrame) -> Table | None:
-    note = (
-        f"The same, averaged over the measures of uncertainty as the paper does: {', '.join(OF_THE_PAPER)}. Baselines "
-        "have no members here, so that only the first two count for them."
-    ).replace("_", " ")
-    title = "Selective prediction, averaged over the measures"
-    return by_method(rows, title, "Appendix E", note, _selective_columns(OF_THE_PAPER), paper_results.SELECTIVE)
-
-
-def _selective_columns(measure: str | list[str]) -> dict[str, tuple[Quantity, float, int]]:
+def _rejected(measure: str | list[str]) -> Columns:
     return {
         head: (Quantity("selective", name, {"measure": measure}), 100, 2) for head, name in SELECTIVE_COLUMNS.items()
     }
 
 
-def _by_measure(rows: pd.DataFrame) -> Table | None:
-    columns = {name.replace("_", " "): (Quantity("selective", "aurc", {"measure": name}), 100, 2) for name in MEASURES}
-    note = "AURC in percent when rows are rejected by each measure; lower is better. Baselines have no members."
-    return by_method(rows, "Selective prediction by measure of uncertainty", "Appendix E", note, columns, {})
+METHOD_TABLES: dict[str, tuple[str, Columns, Mapping[str, Sequence[float]] | None]] = {
+    "Selective prediction": (
+        "In percent; rows are rejected by the entropy of the prediction, which every method has. Lower is better, "
+        "except for AUROC, which is defined only at budgets with wrong predictions.",
+        _rejected("total"),
+        None,
+    ),
+    "Selective prediction, averaged over the measures": (
+        "The same, averaged over the measures of uncertainty as the paper does: "
+        f"{', '.join(OF_THE_PAPER).replace('_', ' ')}. Baselines have no members here, so that only the first two "
+        "count for them.",
+        _rejected(OF_THE_PAPER),
+        paper_results.SELECTIVE,
+    ),
+    "Selective prediction by measure of uncertainty": (
+        "AURC in percent when rows are rejected by each measure; lower is better. Baselines have no members.",
+        {name.replace("_", " "): (Quantity("selective", "aurc", {"measure": name}), 100, 2) for name in MEASURES},
+        None,
+    ),
+}
+"""Note, columns and what the paper prints, of the tables by method in Appendix E."""
+
+
+def _of_methods(title: str, rows: pd.DataFrame) -> Table | None:
+    note, columns, printed = METHOD_TABLES[title]
+    return by_method(rows, title, "Appendix E", note, columns, printed)
 
 
 def _shift(rows: pd.DataFrame) -> Table | None:
@@ -168,37 +183,17 @@ def _gap_line(columns: Mapping[str, pd.Series], method: str, data: Sequence[str]
     for head, column in columns.items():
         values = column[column.index.isin(data, "data") & column.index.isin([method], "method")]
         by_seed = values.groupby("seed").mean()
-        if not head.startswith("p of"):
-            line.append(
-                entry_of(by_seed.mean(), by_seed.std(), 3, shown(theirs.get(head), 2) if head in theirs else "")
-            )
-        else:
+        if head.startswith("p of"):
             line.append(entry_of(by_seed.median() if single_table else None, None, 3))
+        else:
+            paper = shown(theirs[head], 2) if head in theirs else ""
+            line.append(entry_of(by_seed.mean(), by_seed.std(), 3, paper))
     return line
 
 
-def _reparametrization(rows: pd.DataFrame) -> Table | None:
-    note = (
-        "Gap in test error to a model trained on the subset alone, over the subsets of all seeds. Those of one seed "
-        "share their test rows, so p is too small rather than too large."
-    )
-    printed = paper_results.REPARAMETRIZATION
-    return _by_subsets(rows, "Reparametrization and risk gap", note, GAP_COLUMNS, printed)
-
-
-def _errors(rows: pd.DataFrame) -> Table | None:
-    note = (
-        "What reparametrization saves in test error, the share of subsets on which the error is lower, higher and "
-        "equal, and whether the two errors differ. The paper's p is below 0.001."
-    )
-    printed = paper_results.REPARAMETRIZED_ERRORS
-    return _by_subsets(rows, "Reparametrization and test error", note, ERROR_COLUMNS, printed)
-
-
-def _by_subsets(
-    rows: pd.DataFrame, title: str, note: str, columns: Columns, printed: Mapping[str, Sequence[float]]
-) -> Table | None:
+def _by_subsets(title: str, rows: pd.DataFrame) -> Table | None:
     """A row per method and table, and one over all tables."""
+    note, columns, printed = SUBSET_TABLES[title]
     body = []
     for method in methods_of(rows, "reparametrization"):
         errors = subset_errors(rows[rows["method"] == method])
@@ -244,14 +239,11 @@ def subset_errors(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-UNCERTAINTY_TABLES = (
-    _selective,
-    _over_measures,
-    _by_measure,
+UNCERTAINTY_TABLES: tuple[Callable[[pd.DataFrame], Table | None], ...] = (
+    *(partial(_of_methods, title) for title in METHOD_TABLES),
     _shift,
     _shift_uncertainty,
     _risk_gap,
-    _reparametrization,
-    _errors,
+    *(partial(_by_subsets, title) for title in SUBSET_TABLES),
     _gap_by_budget,
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.evaluation import measures
-from askwise.acquire.policies import Random
+from askwise.acquire.policies import Policy, Random
 from askwise.baselines import StaticBest
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
@@ -34,6 +35,20 @@ def accuracy(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     if isinstance(method, StaticBest):
         return  # it would train a forest for every random subset
     at_random = method.final_states(task.X_test, budgets, Random(task.seed))
-    for budget, (proba, _, _) in zip(budgets, at_random, strict=True):
-        yield Measurement("random_accuracy", float((proba.argmax(axis=1) == y).mean()), budget)
-        yield Measurement("random_entropy", float(entropy(proba).mean()), budget)
+    for budget, end in zip(budgets, at_random, strict=True):
+        yield Measurement("random_accuracy", share_right(end.proba, y), budget)
+        yield Measurement("random_entropy", float(entropy(end.proba).mean()), budget)
+
+
+def share_right(proba: np.ndarray, y: np.ndarray) -> float:
+    """Accuracy of the predictions (n, C), with `y` (n,) the positions of the true classes."""
+    return float((proba.argmax(axis=1) == y).mean())
+
+
+def accuracies(
+    task: Task, method: FeatureAcquirer, X: Any, metric: str = "accuracy", policy: Policy | None = None, **at: float
+) -> Iterator[Measurement]:
+    """The accuracy on `X` in place of the test rows under the usual budgets, by the method's choices or a policy's."""
+    budgets, y = method.default_budgets(), class_positions(method.classes_, task.y_test)
+    for budget, end in zip(budgets, method.final_states(X, budgets, policy), strict=True):
+        yield Measurement(metric, share_right(end.proba, y), budget, **at)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.policies import Policy, Random, Static
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
+from askwise.bench.studies.accuracy import share_right
 from askwise.metrics import expected_calibration_error
 from askwise.predict.base import class_positions
 from askwise.uncertainty import entropy
@@ -27,12 +28,12 @@ def images(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     y = class_positions(method.classes_, task.y_test)
     yield Measurement("training_rows", len(task.y_train))
     yield Measurement("test_rows", len(y))
-    yield Measurement("full_accuracy", _accuracy(method.predictor_.predict_full(task.X_test), y))
+    yield Measurement("full_accuracy", share_right(method.predictor_.predict_full(task.X_test), y))
     run = method.acquire(task.X_test, MOST_PATCHES)
     parts = run.uncertainty.as_dict()
     for k in range(1, run.n_steps + 1):
         proba = run.proba[:, k]
-        yield Measurement("accuracy", _accuracy(proba, y), k)
+        yield Measurement("accuracy", share_right(proba, y), k)
         yield Measurement("ece", float(expected_calibration_error(y, proba)), k)
         yield Measurement("entropy", float(entropy(proba).mean()), k)
         for name in ("aleatoric", "epistemic", "mutual_information"):
@@ -43,11 +44,7 @@ def images(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     budgets = list(range(1, run.n_steps + 1))
     for name, order in orders.items():
         for k, end in zip(budgets, method.final_states(task.X_test, budgets, order), strict=True):
-            yield Measurement(f"{name}_accuracy", _accuracy(end.proba, y), k)
-
-
-def _accuracy(proba: np.ndarray, y: np.ndarray) -> float:
-    return float((proba.argmax(axis=1) == y).mean())
+            yield Measurement(f"{name}_accuracy", share_right(end.proba, y), k)
 
 
 def _ranked(relevance: np.ndarray) -> Static:

@@ -22,12 +22,12 @@ import pandas as pd
 
 from askwise.acquire import Greedy
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.policies import Policy, Random
+from askwise.acquire.policies import Random
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
+from askwise.bench.studies.accuracy import accuracies
 from askwise.bench.studies.uncertainty import budgets_at, defined, outcomes, with_only
 from askwise.errors import InvalidInput
-from askwise.predict.base import class_positions
 from askwise.selector import DynamicFeatureSelector
 from askwise.value import ValueEstimator
 
@@ -64,26 +64,18 @@ def unavailable(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     By ``unavailable_share``: ``accuracy``, and ``random_accuracy`` of the same predictor when it buys in random order,
     to see what is left of the policy's advantage.
     """
-    budgets = method.default_budgets()
-    y = class_positions(method.classes_, task.y_test)
     for share in UNAVAILABLE_SHARES:
         X = without(task, method, share)
-        policies: dict[str, Policy | None] = {"accuracy": None, "random_accuracy": Random(task.seed)}
-        for metric, policy in policies.items():
-            for budget, (proba, _, _) in zip(budgets, method.final_states(X, budgets, policy), strict=True):
-                accuracy = float((proba.argmax(axis=1) == y).mean())
-                yield Measurement(metric, accuracy, budget, unavailable_share=share)
+        yield from accuracies(task, method, X, unavailable_share=share)
+        yield from accuracies(task, method, X, "random_accuracy", Random(task.seed), unavailable_share=share)
 
 
 def l1_weights(task: Task, method: DynamicFeatureSelector) -> Iterator[Measurement]:
     """``accuracy`` by ``l1``, the L1 weight of a value network trained with it (Appendix G), at the usual budgets."""
     _check_greedy(method, "l1_weights")
-    budgets = method.default_budgets()
-    y = class_positions(method.classes_, task.y_test)
     for weight in L1_WEIGHTS:
         regularized = method.with_policy(Greedy(ValueEstimator(l1=weight, random_state=task.seed)))
-        for budget, (proba, _, _) in zip(budgets, regularized.final_states(task.X_test, budgets), strict=True):
-            yield Measurement("accuracy", float((proba.argmax(axis=1) == y).mean()), budget, l1=weight)
+        yield from accuracies(task, regularized, task.X_test, l1=weight)
 
 
 def without(task: Task, method: FeatureAcquirer, share: float) -> pd.DataFrame:

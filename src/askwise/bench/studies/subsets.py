@@ -101,9 +101,8 @@ def risk_gap(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
         raise InvalidInput(f"risk_gap needs a method with members; {type(method).__name__} has none.")
     gaps: dict[str, list[float]] = {"error": [], "log_loss": []}
     uncertain: dict[str, list[float]] = {"variance": [], "epistemic": []}
-    for k, subset in enumerate(
-        _subsets(task, method, TARGETED_SHARES, task.settings.subsets_per_size or SUBSETS_PER_SIZE)
-    ):
+    per_size = task.settings.subsets_per_size or SUBSETS_PER_SIZE
+    for k, subset in enumerate(_subsets(task, method, TARGETED_SHARES, per_size)):
         proba, found = assessed(task, method, with_only(method, task.X_test, subset))
         ours, local = _risk(task, method, proba), _risk(task, method, local_answers(task, method, subset))
         for loss, gap in gaps.items():
@@ -136,9 +135,8 @@ def reparametrization(task: Task, method: FeatureAcquirer) -> Iterator[Measureme
         )
     imputed = ImputedPredictor(method.predictor_.estimator_, "mean").fit(task.X_train, task.y_train)
     errors: dict[str, list[float]] = {"imputed": [], "adapted": [], "local": []}
-    for k, subset in enumerate(
-        _subsets(task, method, TARGETED_SHARES, task.settings.subsets_per_size or SUBSETS_PER_SIZE)
-    ):
+    per_size = task.settings.subsets_per_size or SUBSETS_PER_SIZE
+    for k, subset in enumerate(_subsets(task, method, TARGETED_SHARES, per_size)):
         known = with_only(method, task.X_test, subset)
         answers = {
             "imputed": imputed.predict_proba(known),
@@ -161,14 +159,11 @@ def compare_gaps(imputed: np.ndarray, adapted: np.ndarray, local: np.ndarray) ->
         found[f"median_delta_{name}"] = float(np.median(gap))
         found[f"mean_abs_delta_{name}"] = float(np.abs(gap).mean())
     smaller = np.abs(gaps["imputed"]) - np.abs(gaps["adapted"])  # above 0: the adapted model is nearer to the local one
-    found["wins"] = float((smaller > 0).mean())
-    found["error_saved"] = float((imputed - adapted).mean())
-    found["lower_error"] = float((adapted < imputed).mean())
-    found["higher_error"] = float((adapted > imputed).mean())
-    found["equal_error"] = float((adapted == imputed).mean())
-    found["wilcoxon_p_abs_delta"] = _wilcoxon_p(smaller)
-    found["wilcoxon_p_error"] = _wilcoxon_p(imputed - adapted)
-    return found
+    saved = imputed - adapted
+    shares = {"wins": smaller > 0, "lower_error": saved > 0, "higher_error": saved < 0, "equal_error": saved == 0}
+    found |= {name: float(share.mean()) for name, share in shares.items()}
+    tested = {"wilcoxon_p_abs_delta": _wilcoxon_p(smaller), "wilcoxon_p_error": _wilcoxon_p(saved)}
+    return {**found, "error_saved": float(saved.mean()), **tested}
 
 
 def local_answers(task: Task, method: FeatureAcquirer, subset: np.ndarray) -> np.ndarray:

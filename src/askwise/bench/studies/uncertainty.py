@@ -90,8 +90,12 @@ def shift(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     for sigma in SIGMAS:
         noisy = shifted(task, sigma)
         for outcome in outcomes(task, method, budgets_at(method, TARGETED_SHARES), noisy):
-            for metric, value in _under_shift(outcome).items():
-                yield from defined(metric, value, outcome.budget, sigma=sigma)
+            yield Measurement("accuracy", float(outcome.correct.mean()), outcome.budget, sigma=sigma)
+            error = expected_calibration_error(outcome.y, outcome.proba)
+            yield from defined("ece", error, outcome.budget, sigma=sigma)
+            for metric, name in {"entropy": "total", "variance": "variance", "epistemic": "epistemic"}.items():
+                mean = getattr(outcome.uncertainty, name).mean()
+                yield from defined(metric, mean, outcome.budget, sigma=sigma)
             for name in ("total", "epistemic"):
                 uncertain = getattr(outcome.uncertainty, name)
                 if not np.isnan(uncertain).any():
@@ -200,14 +204,3 @@ def _to_reject_by(outcome: Outcome) -> dict[str, np.ndarray]:
     """The measures of uncertainty that the method has, (n,) each."""
     named = {**outcome.uncertainty.as_dict(), "random": np.zeros(len(outcome.y))}
     return {name: values for name, values in named.items() if not np.isnan(values).any()}
-
-
-def _under_shift(outcome: Outcome) -> dict[str, float]:
-    found = outcome.uncertainty
-    return {
-        "accuracy": float(outcome.correct.mean()),
-        "ece": expected_calibration_error(outcome.y, outcome.proba),
-        "entropy": float(found.total.mean()),
-        "variance": float(found.variance.mean()),
-        "epistemic": float(found.epistemic.mean()),
-    }

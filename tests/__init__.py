@@ -1,0 +1,1 @@
+"""The tests; modules beside this one are imported by several of them."""
