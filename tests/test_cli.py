@@ -94,7 +94,10 @@ def test_demo_compares_and_walks_and_writes(wine):
     assert "Budgets of 1 to 10 of the 13 features are compared." in result.stdout
     assert "Held-out case" in result.stdout
     assert f"Report: {page}" in result.stdout
-    assert "Accuracy by budget" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "Accuracy by budget" in text
+    assert "The policy on one page" in text
+    assert "Decides like the policy in" in text
 
 
 def test_progress_is_not_among_the_results(wine):
@@ -116,6 +119,7 @@ def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
     assert all(sum(step["probabilities"].values()) == pytest.approx(1) for step in trace)
     assert trace[-1]["prediction"] == found["story"]["truth"]
     assert sum(step["cost"] for step in trace) == 2
+    assert found["flowchart"]["held_out"]["policy_average_price"] <= 2  # the budget holds there, too
     assert page.exists()
     again = run("demo", "--csv", csv(), "--target", "answer", "--report", page, "--json", *QUICK)
     assert json.loads(again.stdout) == found
@@ -131,6 +135,7 @@ def test_demo_spends_money_where_there_are_prices(tmp_path):
     found = json.loads(result.stdout)
     assert found["curves"][-1]["budget"] == 20
     assert 0 < found["curves"][-1]["spent"] <= 20 + 1e-9
+    assert 0 < found["flowchart"]["held_out"]["policy_average_price"] <= 20 + 1e-9
     assert any(step["cost"] not in (0.0, 1.0) for step in found["story"]["trace"])
 
 

@@ -1,13 +1,17 @@
 """Imports go down the layers only, and nobody pays for what is not used."""
 
 import ast
+import importlib
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import askwise
 
@@ -168,3 +172,16 @@ def test_public_names_are_found_when_they_are_asked_for():
     assert set(askwise.__all__) <= set(dir(askwise))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = askwise.nothing
+
+
+def test_no_learned_attribute_is_a_parameter():
+    """An annotation in the body of a dataclass is a parameter; parameters have no trailing underscore."""
+    pytest.importorskip("torch")
+    found = 0
+    for module in pkgutil.walk_packages([str(PACKAGE)], "askwise."):
+        if not module.name.endswith("__main__"):
+            for kind in vars(importlib.import_module(module.name)).values():
+                if isinstance(kind, type) and issubclass(kind, BaseEstimator) and kind.__module__ == module.name:
+                    found += 1
+                    assert not [name for name in inspect.signature(kind).parameters if name.endswith("_")], kind
+    assert found > 30

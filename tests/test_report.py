@@ -34,6 +34,8 @@ def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -
         order=order,
         costs=np.ones(order.shape),
         proba=np.full((n, steps + 1, 2), 0.5),
+        decision=np.zeros((n, steps + 1), dtype=int),
+        agreement=numbers,
         uncertainty=Uncertainty(*[numbers] * 7),
         start=np.zeros((n, len(features)), dtype=bool),
         features=features,

@@ -1,6 +1,7 @@
 """Quality of confidence and uncertainty: calibration, and accuracy when uncertain rows are rejected.
 
-Accuracies and risks are fractions between 0 and 1; the paper prints them as percentages.
+Accuracies and risks are fractions between 0 and 1; the paper prints them as percentages. `correct` (n,) says whether
+each prediction is right; rows of higher `uncertainty` (n,) are rejected earlier.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from askwise.errors import InvalidInput
+from askwise.parameters import Whole
 from askwise.uncertainty import ROUNDING, as_floats
 
 
@@ -18,24 +20,9 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
     """Mean distance between confidence in the predicted class and its accuracy.
 
     ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
-    of a row, and bin m of M holds the confidences in ((m - 1) / M, m / M]. Ties go to the first
-    class.
+    of a row, and bin m of the M = `n_bins` holds the confidences in ((m - 1) / M, m / M]. Ties go to the first class.
+    `y_true` (n,) are the true classes as column indices of `proba` (n, C).
 
-    Parameters
-    ----------
-    y_true
-        (n,) true classes, as column indices of `proba`
-    proba
-        (n, C)
-    n_bins
-        number of equally wide bins
-
-    Returns
-    -------
-    between 0 (calibrated) and 1
-
-    Examples
-    --------
     Four predictions made with 90 % confidence, of which three are right:
 
     >>> round(expected_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 3)
@@ -51,8 +38,8 @@ def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -
     that: on 36 rows even a calibrated model has an error of .07.
     """
     y_true, proba = _check_labeled(y_true, proba)
-    if not isinstance(n_bins, int | np.integer) or isinstance(n_bins, bool) or n_bins < 1:
-        raise InvalidInput(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
+    if not Whole(1).allows(n_bins):
+        raise InvalidInput(f"n_bins must be {Whole(1)}; got {n_bins!r}.")
     confidence = proba.max(axis=1)
     edges = np.arange(1, n_bins) / n_bins  # (n_bins - 1,): the inner edges
     bins = np.searchsorted(edges, confidence, side="left")  # a confidence on an edge belongs to the bin below
@@ -64,24 +51,9 @@ def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
     """Accuracy on the rows that are kept when the most uncertain ones are rejected (Appendix E).
 
     Ties are averaged: the curve is the mean over all orders in which rows of equal uncertainty could be rejected, and
-    does not depend on the order of the input.
+    does not depend on the order of the input. `correct` (n,) says whether each prediction is right; `uncertainty` (n,)
+    may be infinite but not NaN. Returns the fractions kept, 1/n, 2/n, ..., 1, and the accuracy on the rows kept.
 
-    Parameters
-    ----------
-    correct
-        (n,) whether each prediction is right
-    uncertainty
-        (n,) higher is rejected earlier; infinite is allowed, NaN is not
-
-    Returns
-    -------
-    coverage
-        (n,) fraction kept: 1/n, 2/n, ..., 1
-    accuracy
-        (n,) accuracy on the rows kept
-
-    Examples
-    --------
     >>> coverage, accuracy = rejection_curve([True, True, False, True], [0.1, 0.2, 0.9, 0.2])
     >>> coverage.tolist(), accuracy.tolist()
     ([0.25, 0.5, 0.75, 1.0], [1.0, 1.0, 1.0, 0.75])
@@ -97,19 +69,9 @@ def rejection_curve(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndar
 def aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the risk-coverage curve: the error rate averaged over coverages 1/n, ..., 1 (Appendix E).
 
-    An uninformative uncertainty (equal for all rows) scores the plain error rate.
+    Lower is better. An uninformative uncertainty (equal for all rows) scores the plain error rate. Parameters as in
+    `rejection_curve`.
 
-    Parameters
-    ----------
-    correct, uncertainty
-        (n,) each, as in `rejection_curve`
-
-    Returns
-    -------
-    between 0 and 1, lower is better
-
-    Examples
-    --------
     >>> aurc([True, True, False, True], [0.1, 0.2, 0.9, 0.3])
     0.0625
     """
@@ -120,17 +82,8 @@ def aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
 def excess_aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
     """`aurc` above that of the oracle, which rejects wrong rows before right ones (E-AURC, Appendix E).
 
-    Parameters
-    ----------
-    correct, uncertainty
-        (n,) each, as in `rejection_curve`
+    Lower is better, 0 for a perfect order of the rows. Parameters as in `rejection_curve`.
 
-    Returns
-    -------
-    0 for a perfect order of the rows; lower is better
-
-    Examples
-    --------
     >>> excess_aurc([True, True, False, True], [0.1, 0.2, 0.9, 0.3])
     0.0
     """
@@ -141,19 +94,9 @@ def excess_aurc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
 def failure_auroc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
     """How well uncertainty separates wrong predictions from right ones (AUROC, Appendix E).
 
-    The probability that a wrong prediction is more uncertain than a right one, ties counting one half.
+    The probability that a wrong prediction is more uncertain than a right one, ties counting one half: higher is
+    better, 0.5 is chance; NaN when all predictions are right or all are wrong. Parameters as in `rejection_curve`.
 
-    Parameters
-    ----------
-    correct, uncertainty
-        (n,) each, as in `rejection_curve`
-
-    Returns
-    -------
-    between 0 and 1, higher is better, 0.5 is chance; NaN when all predictions are right or all are wrong
-
-    Examples
-    --------
     >>> failure_auroc([True, False, False, True], [0.1, 0.2, 0.3, 0.2])
     0.875
     """
@@ -169,19 +112,9 @@ def failure_auroc(correct: ArrayLike, uncertainty: ArrayLike) -> float:
 def risk_at_coverage(correct: ArrayLike, uncertainty: ArrayLike, coverage: float) -> float:
     """Error rate on the most certain rows when a fraction `coverage` of all is kept (Risk@X%, Appendix E).
 
-    Parameters
-    ----------
-    correct, uncertainty
-        (n,) each, as in `rejection_curve`
-    coverage
-        above 0, at most 1; the number of rows kept is rounded up
+    `coverage` is above 0 and at most 1; the number of rows kept is rounded up. Other parameters as in
+    `rejection_curve`.
 
-    Returns
-    -------
-    between 0 and 1, lower is better
-
-    Examples
-    --------
     >>> risk_at_coverage([True, True, False, True], [0.1, 0.2, 0.9, 0.3], coverage=0.75)
     0.0
     """

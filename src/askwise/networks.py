@@ -91,9 +91,11 @@ class Layers:
         return self.hidden(inputs) @ self.weights[-1] + self.biases[-1]
 
     @classmethod
-    def from_torch(cls, linears: Iterable[Any], activation: str) -> Layers:
-        """The arrays of trained `torch.nn.Linear` layers."""
-        linears = list(linears)
+    def from_torch(cls, network: Iterable[Any], activation: str) -> Layers:
+        """The arrays of the `torch.nn.Linear` layers among the parts of a trained network."""
+        from torch import nn
+
+        linears = [part for part in network if isinstance(part, nn.Linear)]
         return cls(
             [linear.weight.detach().double().numpy().T.copy() for linear in linears],
             [linear.bias.detach().double().numpy().copy() for linear in linears],
@@ -134,32 +136,58 @@ def train(
     batch_size: int,
     learning_rate: float,
     weight_decay: float = 0.0,
+    cosine: bool = False,
+    smallest_batch: int = 1,
     after_epoch: Callable[[], None] | None = None,
     description: str = "training",
     progress: bool | str = False,
 ) -> None:
-    """Adam on ``loss(*batch)``, in each epoch over shuffled batches of the tensors that `draw` returns."""
+    """Adam on ``loss(*batch)``, in each epoch over shuffled batches of the tensors that `draw` returns.
+
+    The learning rate falls to 0 by a `cosine` if set; a last batch below `smallest_batch` rows is skipped.
+    """
     import torch
 
     optimizer = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=True)
+    schedule = None
     for _ in track(range(epochs), description, epochs, progress):
         tensors = draw()
         order: Any = torch.randperm(len(tensors[0]))
-        for batch in order.split(batch_size):
+        batches = order.split(batch_size)
+        if cosine and schedule is None:
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(batches))
+        for batch in batches:
+            if len(batch) < smallest_batch:
+                continue
             optimizer.zero_grad()
             loss(*[tensor[batch] for tensor in tensors]).backward()
             optimizer.step()
+            if schedule is not None:
+                schedule.step()
         if after_epoch is not None:
             after_epoch()
 
 
-def relu_network(widths: Sequence[int]) -> Any:
-    """A fully connected torch network in single precision, `widths` from the inputs to the outputs."""
+def relu_network(widths: Sequence[int], dropout: Any = None) -> Any:
+    """A fully connected torch network in single precision, `widths` from the inputs to the outputs.
+
+    `dropout` is a module that follows each hidden layer.
+    """
     import torch
     from torch import nn
 
     linears = [nn.Linear(*pair, dtype=torch.float32) for pair in pairwise(widths)]
-    return nn.Sequential(*[part for linear in linears[:-1] for part in (linear, nn.ReLU())], linears[-1])
+    after = [nn.ReLU()] if dropout is None else [nn.ReLU(), dropout]
+    return nn.Sequential(*[part for linear in linears[:-1] for part in (linear, *after)], linears[-1])
+
+
+def follow(slow: Any, fast: Any, rate: float) -> None:
+    """Move the parameters of a target network a share `rate` of the way to those of the online one."""
+    import torch
+
+    with torch.no_grad():
+        for target, online in zip(slow.parameters(), fast.parameters(), strict=True):
+            target.lerp_(online, rate)
 
 
 def dueling(widths: Sequence[int], n_actions: int) -> Any:

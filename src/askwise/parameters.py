@@ -77,6 +77,19 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of several words."""
+
+    words: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"one of {tuple(self.words)}"
+
+    def allows(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.words
+
+
+@dataclass(frozen=True)
 class Jobs:
     """A number of parallel jobs as joblib counts them."""
 

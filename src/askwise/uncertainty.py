@@ -1,6 +1,7 @@
 """Uncertainty of predictions: entropies and divergences of class distributions, in nats.
 
-Classes are on the last axis and ensemble members on the first. A NaN probability gives a NaN uncertainty.
+Classes are on the last axis and ensemble members on the first: `proba` is (n, C), `members` are (k, n, C), and the
+result is (n,). A NaN probability gives a NaN uncertainty.
 """
 
 from __future__ import annotations
@@ -19,21 +20,10 @@ ROUNDING = 1e-6
 
 
 def entropy(proba: ArrayLike) -> np.ndarray:
-    """Entropy of each distribution.
+    """Entropy of each distribution of `proba` (..., C), between 0 and ln C.
 
     H(p) = -sum_y p(y) ln p(y), with 0 ln 0 = 0: the left-hand side of Eq. 14 (Appendix A).
 
-    Parameters
-    ----------
-    proba
-        (..., C)
-
-    Returns
-    -------
-    (...), between 0 and ln C
-
-    Examples
-    --------
     >>> entropy([[0.5, 0.5], [1.0, 0.0]]).round(3).tolist()
     [0.693, 0.0]
     """
@@ -44,19 +34,8 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
     """Kullback-Leibler divergence of `q` from `p`, infinite where `q` is 0 and `p` is not.
 
     D(p || q) = sum_y p(y) ln(p(y) / q(y)), with 0 ln 0 = 0: the discrepancy u of Eq. 11 (Section 3.2.1) when
-    p is the prediction from all features and q the one from a subset.
+    p is the prediction from all features and q the one from a subset. Both are (..., C); the leading axes broadcast.
 
-    Parameters
-    ----------
-    p, q
-        (..., C) each; the leading axes broadcast, the classes must agree
-
-    Returns
-    -------
-    (...), at least 0
-
-    Examples
-    --------
     >>> kl_divergence([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [1.0, 0.0]]).round(3).tolist()
     [0.144, inf]
     """
@@ -69,21 +48,9 @@ def kl_divergence(p: ArrayLike, q: ArrayLike) -> np.ndarray:
 
 
 def aleatoric(members: ArrayLike) -> np.ndarray:
-    """Aleatoric uncertainty: the mean entropy of the members.
+    """Aleatoric uncertainty: the mean entropy of the members (k, n, C), (n,) between 0 and ln C.
 
     AU = (1/k) sum_i H(p_i), Eq. 16 (Appendix A): the uncertainty that would remain if the true model were known.
-
-    Parameters
-    ----------
-    members
-        (k, n, C)
-
-    Returns
-    -------
-    (n,), between 0 and ln C
-
-    Examples
-    --------
     Two members that are certain of opposite classes, and two that are both undecided:
 
     >>> aleatoric([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
@@ -93,21 +60,11 @@ def aleatoric(members: ArrayLike) -> np.ndarray:
 
 
 def mutual_information(members: ArrayLike) -> np.ndarray:
-    """Epistemic uncertainty of an ensemble about its own mean: how much the members disagree.
+    """Epistemic uncertainty of an ensemble about its own mean: how much the members (k, n, C) disagree.
 
-    EU = H(mean_i p_i) - (1/k) sum_i H(p_i) = (1/k) sum_i D(p_i || mean_i p_i), Eq. 17 (Appendix A).
+    EU = H(mean_i p_i) - (1/k) sum_i H(p_i) = (1/k) sum_i D(p_i || mean_i p_i), Eq. 17 (Appendix A); (n,) between 0
+    and ln C.
 
-    Parameters
-    ----------
-    members
-        (k, n, C)
-
-    Returns
-    -------
-    (n,), between 0 and ln C
-
-    Examples
-    --------
     >>> mutual_information([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).round(3).tolist()
     [0.693, 0.0]
     """
@@ -116,27 +73,12 @@ def mutual_information(members: ArrayLike) -> np.ndarray:
 
 
 def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
-    """Epistemic uncertainty around the primary prediction: how far the members diverge from it.
+    """Epistemic uncertainty around the primary prediction (n, C): how far the members (k, n, C) diverge from it.
 
     e(x_S) = (1/k) sum_i D(p_i || q), Eq. 13 (Section 3.2.2), with q the primary prediction. By Eq. 19
     (Appendix A) it is `mutual_information` plus D(mean_i p_i || q), so it also grows where the members agree
     with each other and not with the primary model. It is infinite where q is 0 for a class and a member
-    is not.
-
-    Parameters
-    ----------
-    members
-        (k, n, C)
-    proba
-        (n, C)
-
-    Returns
-    -------
-    (n,), at least 0
-
-    Examples
-    --------
-    The members agree; the first primary prediction agrees with them, the second does not:
+    is not. The members agree; the first primary prediction agrees with them, the second does not:
 
     >>> members = [[[0.9, 0.1], [0.9, 0.1]], [[0.9, 0.1], [0.9, 0.1]]]
     >>> epistemic_divergence(members, [[0.9, 0.1], [0.5, 0.5]]).round(3).tolist()
@@ -152,23 +94,12 @@ def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
 
 
 def ensemble_variance(members: ArrayLike) -> np.ndarray:
-    """Variance of the members' probabilities, averaged over the classes.
+    """Variance of the probabilities of the members (k, n, C), averaged over the classes; (n,) between 0 and 1/4.
 
     (1/C) sum_y (1/k) sum_i (p_i(y) - mean_i p_i(y))^2: the "ensemble variance" of the rejection curves
     (Appendix E) and the "epistemic variance" of Appendix F. The paper writes no formula for it; the mean over
     the classes is our reading. A sum would be C times as large and would order the rows of one table alike.
 
-    Parameters
-    ----------
-    members
-        (k, n, C)
-
-    Returns
-    -------
-    (n,), between 0 and 1/4
-
-    Examples
-    --------
     >>> ensemble_variance([[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]]).tolist()
     [0.25, 0.0]
     """
@@ -219,17 +150,10 @@ class Uncertainty:
 
 
 def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty:
-    """All uncertainties of each row at once.
+    """All uncertainties of each row at once, by the primary prediction (n, C) and the members (k, n, C).
 
-    Parameters
-    ----------
-    proba
-        (n, C), the primary prediction
-    members
-        (k, n, C), or None if there are none: what depends on them is then NaN, since it is unknown and not 0
+    Without members what depends on them is NaN, since it is unknown and not 0.
 
-    Examples
-    --------
     >>> summarize([[0.5, 0.5]]).total.round(3), summarize([[0.5, 0.5]]).epistemic
     (array([0.693]), array([nan]))
     """

@@ -44,8 +44,9 @@ def made(monkeypatch):
     dataset = ImageDataset("mnist", X, y, X_test, y_test, ("a", "b", "c"), "made")
     for module in ("askwise.bench.grid.images", "askwise.cli.image_demo"):
         monkeypatch.setattr(f"{module}.load_images", lambda name: dataset)
-    short = {name: tuple(min(1, epochs) for epochs in stage) for name, stage in stages()["quick"].items()}
-    monkeypatch.setitem(stages(), "quick", short)
+    for name, stage in stages().items():
+        short = tuple(min(1, epochs) for epochs in stage["quick"])
+        monkeypatch.setitem(stages(), name, {**stage, "quick": short})
     monkeypatch.setattr("askwise.vision.stages.QUICK_STATES", 60)
     return dataset
 

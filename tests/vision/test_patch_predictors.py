@@ -193,7 +193,7 @@ def test_the_dtype_of_the_network_is_kept(images, network):
 
     double = copy.deepcopy(network).double()
     predictor = PatchNetwork(double, pretrain_epochs=1, random_state=0).fit(*images, groups=GRID)
-    assert next(predictor.layer_.module.parameters()).dtype == torch.float64
+    assert next(predictor.layer_.model.estimator.function.parameters()).dtype == torch.float64
     assert next(double.parameters()).dtype == torch.float64
 
 

@@ -3,6 +3,7 @@
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.dqn import DQN
+from askwise.acquire.flowchart.chart import Flowchart
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
@@ -13,6 +14,7 @@ __all__ = [
     "Acquisition",
     "Confidence",
     "FeatureAcquirer",
+    "Flowchart",
     "Greedy",
     "Policy",
     "PolicyMasks",

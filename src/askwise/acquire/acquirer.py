@@ -21,6 +21,7 @@ from askwise.acquire.evaluation import (
     ends_of_one_run,
     measures,
 )
+from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies import Policy
 from askwise.acquire.session import Session
 from askwise.acquire.stopping import Stopping
@@ -37,7 +38,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -292,6 +293,6 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
     def _nothing_known(self, truth: EncodedRows, part: slice, policy: Policy) -> Acquisition:
         weight = self._risk_weight()
-        beliefs = self.beliefs_ if policy.reads_members(weight) else BeliefModel(self.predictor_)
+        beliefs = self.beliefs_ if policy.reads_members(weight) else self.beliefs_.without_members()
         ids = np.arange(len(truth))[part]
         return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.acquire.trajectory import Trajectory
-from askwise.epistemic import BeliefModel
+from askwise.epistemic import Assessment, BeliefModel
 from askwise.errors import AskwiseError
 from askwise.predict.belief import Belief
 from askwise.prices import Prices, affordable
@@ -21,7 +21,6 @@ from askwise.progress import track
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import extended
-from askwise.uncertainty import Uncertainty
 
 if TYPE_CHECKING:
     from askwise.acquire.policies import Policy
@@ -197,18 +196,15 @@ def purchases(
 
 def steps(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, Uncertainty]]:
-    """`purchases` with what is predicted after each: yields (features, paid, proba, uncertainties), first the start."""
+) -> Iterator[tuple[np.ndarray, np.ndarray, Assessment]]:
+    """`purchases` with what is said after each: yields (features, prices paid, assessment), first the start."""
     n = len(state.mask)
-    proba, found = state.belief.proba, state.beliefs.uncertainty(state.belief, state.rows)
-    yield np.full(n, -1), np.zeros(n), proba, found
+    found = state.beliefs.assess(state.belief, state.rows)
+    yield np.full(n, -1), np.zeros(n), found
     for choice, paid in purchases(state, truth, policy, stop):
         bought = choice >= 0
-        belief = state.belief_of(bought)
-        proba = proba.copy()
-        proba[bought] = belief.proba
-        found = found.replaced(bought, state.beliefs.uncertainty(belief, state.rows.take(bought)))
-        yield choice, paid, proba, found
+        found = found.replaced(bought, state.beliefs.assess(state.belief_of(bought), state.rows.take(bought)))
+        yield choice, paid, found
 
 
 def run_episodes(
@@ -225,12 +221,15 @@ def run_episodes(
     start = state.mask.copy()
     most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
     buying = track(steps(state, truth, policy, stop), "acquiring", most_steps, progress)
-    chosen, paid, probas, uncertainties = zip(*buying, strict=True)
+    chosen, paid, assessments = zip(*buying, strict=True)
+    found = Assessment.stacked(assessments)
     return Trajectory(
         order=np.stack(chosen, axis=1)[:, 1:],
         costs=np.stack(paid, axis=1)[:, 1:],
-        proba=np.stack(probas, axis=1),
-        uncertainty=Uncertainty.stacked(uncertainties),
+        proba=found.proba,
+        decision=found.decision,
+        agreement=found.agreement,
+        uncertainty=found.uncertainty,
         start=start,
         features=list(state.schema.features),
         classes=state.beliefs.predictor.classes_,

@@ -14,6 +14,7 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.columns import plain
+from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
 from askwise.predict.rules.explanation import Explanation
 from askwise.prices import affordable
@@ -161,10 +162,9 @@ class Session:
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         beliefs, rows = self._state.beliefs, self._state.rows
-        belief = self._state.belief
-        trust = {name: values[0] for name, values in beliefs.uncertainty(belief, rows).as_dict().items()}
+        found = beliefs.assess(self._state.belief, rows)
         rules = beliefs.predictor.explain_encoded(rows)
-        state = described(beliefs.predictor.classes_, belief.proba[0], trust, None if rules is None else rules[0])
+        state = described(beliefs.predictor.classes_, found, None if rules is None else rules[0])
         state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
 
@@ -187,16 +187,17 @@ class Session:
         return i
 
 
-def described(
-    classes: np.ndarray, proba: np.ndarray, uncertainty: Mapping[str, float], rules: Explanation | None = None
-) -> dict[str, Any]:
-    """A prediction (C,), its uncertainties and the rules behind it, ready for JSON (see `Session.report`)."""
+def described(classes: np.ndarray, found: Assessment, rules: Explanation | None = None) -> dict[str, Any]:
+    """The assessment of one case and the rules behind the prediction, ready for JSON (see `Session.report`)."""
+    uncertainty = {name: as_json(float(values[0])) for name, values in found.uncertainty.as_dict().items()}
+    novelty = uncertainty.pop("novelty")
     explained = {} if rules is None else {"rules": rules.as_dict(classes)}
     return {
-        "prediction": plain(classes[proba.argmax()]),
-        "probabilities": {str(label): float(p) for label, p in zip(classes, proba, strict=True)},
-        "uncertainty": {name: as_json(float(value)) for name, value in uncertainty.items() if name != "novelty"},
-        "novelty": as_json(float(uncertainty.get("novelty", np.nan))),
+        "prediction": plain(classes[found.decision[0]]),
+        "probabilities": {str(label): float(p) for label, p in zip(classes, found.proba[0], strict=True)},
+        "decision_is_final": float(found.agreement[0]),
+        "uncertainty": uncertainty,
+        "novelty": novelty,
         **explained,
     }
 

@@ -26,6 +26,10 @@ class Trajectory:
         (n, T) price paid at each step.
     proba
         (n, T + 1, C) predictions; index 0 is before the first purchase.
+    decision
+        (n, T + 1) position in `classes` of the class decided for.
+    agreement
+        (n, T + 1) share of the completions on which the wrapped model decides alike (see `Assessment`).
     uncertainty
         `Uncertainty` whose arrays are (n, T + 1).
     start
@@ -39,6 +43,8 @@ class Trajectory:
     order: np.ndarray
     costs: np.ndarray
     proba: np.ndarray
+    decision: np.ndarray
+    agreement: np.ndarray
     uncertainty: Uncertainty
     start: np.ndarray
     features: list[str]
@@ -71,7 +77,7 @@ class Trajectory:
 
     def predict(self, t: int = -1) -> np.ndarray:
         """(n,) predicted class after `t` purchases; -1 = at the end."""
-        return np.asarray(self.classes[self.proba[:, self._step(t)].argmax(axis=1)])
+        return np.asarray(self.classes[self.decision[:, self._step(t)]])
 
     def to_frame(self) -> pd.DataFrame:
         """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X."""
@@ -86,7 +92,8 @@ class Trajectory:
             "feature": np.where(step == 0, None, names[bought[case, step]]),
             "cost": paid[case, step],
             "spent": paid.cumsum(axis=1)[case, step],
-            "prediction": self.classes[self.proba.argmax(axis=2)][case, step],
+            "prediction": self.classes[self.decision[case, step]],
+            "agreement": self.agreement[case, step],
         }
         for c, label in enumerate(self.classes):
             table[f"proba_{label}"] = self.proba[case, step, c]
@@ -99,14 +106,12 @@ class Trajectory:
         """Several blocks of cases as one; the shorter ones are padded with their last state."""
         longest = max(run.n_steps for run in runs)
         runs = [run._carried_forward(longest) for run in runs]
-        return cls(
-            order=np.concatenate([run.order for run in runs]),
-            costs=np.concatenate([run.costs for run in runs]),
-            proba=np.concatenate([run.proba for run in runs]),
+        by_case = ("order", "costs", "proba", "decision", "agreement", "start")
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in runs]) for name in by_case}
+        return replace(
+            runs[0],
+            **arrays,
             uncertainty=Uncertainty.concatenated([run.uncertainty for run in runs]),
-            start=np.concatenate([run.start for run in runs]),
-            features=runs[0].features,
-            classes=runs[0].classes,
         )
 
     def _carried_forward(self, n_steps: int) -> Trajectory:
@@ -117,6 +122,8 @@ class Trajectory:
             order=np.pad(self.order, ((0, 0), (0, more)), constant_values=-1),
             costs=np.pad(self.costs, ((0, 0), (0, more))),
             proba=self.proba[:, again],
+            decision=self.decision[:, again],
+            agreement=self.agreement[:, again],
             uncertainty=Uncertainty(**{name: values[:, again] for name, values in self.uncertainty.as_dict().items()}),
         )
 

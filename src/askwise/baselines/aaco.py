@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -13,9 +13,8 @@ from scipy.special import softmax
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, seeded
-from askwise.parameters import ADAM, Limits, Number, Whole
+from askwise.parameters import ADAM, Choice, Limits, Number, Whole
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.masked import train_under_masks
@@ -24,10 +23,8 @@ from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.prices import Prices
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
-from askwise.schema import Schema
 from askwise.subsets import sample, unique_masks
 
-ADAPTATIONS = ("conditional", "mean")
 SMALLEST = 1e-6
 CELLS_AT_ONCE = 2_000_000
 
@@ -35,6 +32,7 @@ Losses = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Pool rows (n,) and subsets of the features (R, M) -> loss of each row on each subset, (n, R)."""
 
 
+@dataclass(eq=False, repr=False)
 class AACO(Baseline):
     r"""The approximate acquisition-conditioned oracle: no policy is trained, similar training rows are looked up.
 
@@ -79,60 +77,56 @@ class AACO(Baseline):
     limits: ClassVar[Limits] = {
         **ADAM,
         **dict.fromkeys(("n_neighbors", "n_subsets", "max_rows", "width"), Whole(1)),
+        "adaptation": Choice(("conditional", "mean")),
         "epochs": Whole(0),
         "acquisition_cost": Number(0),
         "weight_decay": Number(0),
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        adaptation: str = "conditional",
-        n_neighbors: int = 20,
-        n_subsets: int = 100,
-        acquisition_cost: float = 0.05,
-        max_rows: int = 5000,
-        width: int = 100,
-        epochs: int = 200,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-4,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.estimator = estimator
-        self.adaptation = adaptation
-        self.n_neighbors = n_neighbors
-        self.n_subsets = n_subsets
-        self.acquisition_cost = acquisition_cost
-        self.max_rows = max_rows
-        self.width = width
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
+    estimator: Any = None
+    _: KW_ONLY
+    adaptation: str = "conditional"
+    n_neighbors: int = 20
+    n_subsets: int = 100
+    acquisition_cost: float = 0.05
+    max_rows: int = 5000
+    width: int = 100
+    epochs: int = 200
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-4
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if self.adaptation not in ADAPTATIONS:
-            raise InvalidInput(f"AACO: adaptation must be one of {ADAPTATIONS}; got {self.adaptation!r}.")
         pooled = np.sort(rng.permutation(len(rows))[: self.max_rows])
         pool = rows.take(pooled)
         prepare = self._network if self.estimator is None else self._frozen
         predictor, losses = prepare(rows, y, pooled, rng)
         neighbors = Neighbors(pool, self.schema_.is_category, self.n_neighbors, bandwidth=1.0)
         sets = sample(self.n_subsets, len(self.features_), rng)
-        return predictor, Oracle(self.schema_, self.prices_, neighbors, losses, sets, self.acquisition_cost)
+        weight = self.acquisition_cost / max(float(np.mean(self.costs_)), np.finfo(float).tiny)
+        return predictor, Oracle(self.prices_, neighbors, losses, sets, weight)
 
     def _network(
         self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
     ) -> tuple[SubsetPredictor, Losses]:
         import_torch("AACO(estimator=None)", "AACO(estimator=your classifier)")
-        network = MaskedNetwork(rows, y, self.schema_, self, rng)
-        return self._predictor(network.proba), network.losses(rows.take(pooled), y[pooled])
+        self.coder_ = CellCoder(rows, self.schema_)
+
+        def draw_masks() -> np.ndarray:
+            return self.schema_.expand(sample(len(rows), len(self.features_) + 1, rng)[:, :-1])
+
+        with seeded(seed_from(rng)):
+            self.layers_ = train_under_masks(self.coder_, rows, y, len(self.classes_), draw_masks, self)
+        weights, biases = (
+            [part.astype(np.float32) for part in parts] for parts in (self.layers_.weights, self.layers_.biases)
+        )
+        cells = self.coder_(rows.take(pooled)).astype(np.float32)
+        owner = self.schema_.owner[self.coder_.column]  # (P,) feature of an input
+        losses = _NetworkLosses(Layers(weights, biases, "relu"), cells, owner, y[pooled])
+        return self._predictor(self._answer), losses
+
+    def _answer(self, rows: EncodedRows) -> np.ndarray:
+        return np.asarray(softmax(self.layers_(self.coder_(rows)), axis=1))
 
     def _frozen(
         self, rows: EncodedRows, y: np.ndarray, pooled: np.ndarray, rng: np.random.Generator
@@ -145,27 +139,18 @@ class AACO(Baseline):
         if self.adaptation == "conditional":
             predictor = ConditionalPredictor(imputed.estimator_, random_state=seed_from(rng))
             predictor.fit_encoded(model, rows, y)
-        return predictor, frozen_losses(imputed, pooled)
+        return predictor, partial(_frozen_losses, imputed, pooled)
 
 
+@dataclass(eq=False, repr=False)
 class Oracle(Policy):
     """Features of the best set first (scores above 1), ordered by their own mean loss; then those of the next best."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        prices: Prices,
-        neighbors: Neighbors,
-        losses: Losses,
-        sets: np.ndarray,
-        acquisition_cost: float,
-    ) -> None:
-        self.schema = schema
-        self.prices = prices
-        self.neighbors = neighbors
-        self.losses = losses
-        self.sets = sets  # (R, M)
-        self.weight = acquisition_cost / max(float(np.mean(prices.costs)), np.finfo(float).tiny)
+    prices: Prices
+    neighbors: Neighbors
+    losses: Losses
+    sets: np.ndarray  # (R, M)
+    weight: float  # loss per unit of price
 
     def scores(self, state: Acquisition) -> np.ndarray:
         scores = np.full(state.mask.shape, -np.inf)
@@ -207,44 +192,12 @@ class Oracle(Policy):
         return self.losses(used, tried)[place.reshape(index.shape)].mean(axis=1)
 
 
-class MaskedNetwork:
-    """A network trained under random masks, served from arrays; its parameters are those of `AACO`."""
-
-    def __init__(
-        self, rows: EncodedRows, y: np.ndarray, schema: Schema, parameters: AACO, rng: np.random.Generator
-    ) -> None:
-        self.schema = schema
-        self.coder = CellCoder(rows, schema)
-        n_features = len(schema.features)
-        with seeded(seed_from(rng)):
-            self.layers = train_under_masks(
-                self.coder,
-                rows,
-                y,
-                len(parameters.classes_),
-                lambda: schema.expand(sample(len(rows), n_features + 1, rng)[:, :-1]),
-                parameters,
-            )
-
-    def proba(self, rows: EncodedRows) -> np.ndarray:
-        """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
-        return np.asarray(softmax(self.layers(self.coder(rows)), axis=1))
-
-    def losses(self, pool: EncodedRows, y: np.ndarray) -> Losses:
-        """The loss of `pool` rows on subsets: what the network sees is their coded cells times the subset."""
-        owner = self.schema.owner[self.coder.column]  # (P,) feature of an input
-        cells = self.coder(pool).astype(np.float32)
-        layers = Layers(
-            [weight.astype(np.float32) for weight in self.layers.weights],
-            [bias.astype(np.float32) for bias in self.layers.biases],
-            self.layers.activation,
-        )
-        return _NetworkLosses(layers, cells, owner, y)
-
-
 @dataclass(frozen=True, eq=False)
 class _NetworkLosses:
-    """The loss of pool rows, coded as `cells` (N, P), on subsets of the features; `owner` (P,), classes `y` (N,)."""
+    """The loss of pool rows on subsets: what the network sees is their coded cells (N, P) times the subset.
+
+    `owner` (P,) is the feature of each cell, `y` (N,) the class of each row.
+    """
 
     layers: Layers
     cells: np.ndarray
@@ -269,14 +222,8 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
     return np.asarray(largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1)))
 
 
-def frozen_losses(predictor: SubsetPredictor, rows: np.ndarray) -> Losses:
-    """The loss of a wrapped model on its training rows `rows`, by a predictor that answers on subsets."""
-    return partial(_losses_of_rows, predictor, rows)
-
-
-def _losses_of_rows(
-    predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray
-) -> np.ndarray:
+def _frozen_losses(predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+    """The loss of a wrapped model on its training rows `pool`, by a predictor that answers on subsets."""
     rows = pool[picked]
     mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
     repeated = np.repeat(rows, len(subsets))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from askwise.value.gain import per_cost
 Answer = Callable[[EncodedRows], np.ndarray]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Baseline(FeatureAcquirer):
     """A published method for the same task; subclasses implement `_train`.
 
@@ -43,18 +45,10 @@ class Baseline(FeatureAcquirer):
     limits: ClassVar[Limits] = {}
     """The allowed values of each parameter."""
 
-    def __init__(
-        self,
-        *,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        self.costs = costs
-        self.groups = groups
-        self.random_state = random_state
-        self.progress = progress
+    costs: Any = None
+    groups: Mapping[str, Sequence[Any]] | None = None
+    random_state: Any = None
+    progress: bool | str = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on rows, complete or not (NaN = unavailable), and their labels."""

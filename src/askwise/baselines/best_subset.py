@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ LEVELS = np.arange(0.05, 0.55, 0.05)
 RANKING_BINS = 3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StaticBest(Baseline):
     r"""The best fixed subset that the budget buys, chosen by held-out loss, with a strong classifier trained on it.
 
@@ -64,27 +65,12 @@ class StaticBest(Baseline):
         "max_models": Whole(1),
     }
 
-    def __init__(
-        self,
-        *,
-        classifier: Any = None,
-        n_folds: int = 5,
-        n_candidates: int = 8,
-        max_features: int = 20,
-        max_rows: int = 2000,
-        max_models: int = 256,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.classifier = classifier
-        self.n_folds = n_folds
-        self.n_candidates = n_candidates
-        self.max_features = max_features
-        self.max_rows = max_rows
-        self.max_models = max_models
+    classifier: Any = None
+    n_folds: int = 5
+    n_candidates: int = 8
+    max_features: int = 20
+    max_rows: int = 2000
+    max_models: int = 256
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         cells = DesignMatrix(rows, self.schema_)
@@ -95,10 +81,9 @@ class StaticBest(Baseline):
             y[judged],
             with_seed(LogisticRegression(max_iter=500) if self.classifier is None else self.classifier, rng),
             self.prices_,
-            n_folds=self.n_folds,
-            n_candidates=self.n_candidates,
-            max_features=self.max_features,
-            rng=rng,
+            _folds(y[judged], self.n_folds, rng),
+            self.n_candidates,
+            self.max_features,
         )
         subsets, losses = search.run(self.progress)
         final = with_seed(strong_classifier() if self.classifier is None else self.classifier, rng)
@@ -112,6 +97,7 @@ class StaticBest(Baseline):
         return self._predictor(cells.asking(models)), policy
 
 
+@dataclass
 class SubsetSearch:
     """Cross-validated log loss of subsets of features, and the greedy searches that decide which ones are tried.
 
@@ -125,31 +111,26 @@ class SubsetSearch:
         Unfitted; a clone is fitted for each subset and fold.
     prices
         Resolved prices; free features are in every subset.
-    n_folds, n_candidates, max_features
-        Folds; candidates at each step (those of largest gain when last tried); largest subset searched.
+    fold
+        (N,) the fold of each row.
+    n_candidates, max_features
+        As in `StaticBest`.
     """
 
-    def __init__(
-        self,
-        cells: np.ndarray,
-        owner: np.ndarray,
-        y: np.ndarray,
-        classifier: Any,
-        prices: Prices,
-        *,
-        n_folds: int,
-        n_candidates: int,
-        max_features: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.cells, self.owner, self.y = cells, owner, y
-        self.classifier = classifier
-        self.prices = prices
-        self.n_candidates = n_candidates
-        self.max_features = max_features
-        self.fold = _folds(y, n_folds, rng)
-        self.free = np.asarray(prices.costs) == 0
-        self._found: dict[bytes, tuple[np.ndarray, float]] = {}
+    cells: np.ndarray
+    owner: np.ndarray
+    y: np.ndarray
+    classifier: Any
+    prices: Prices
+    fold: np.ndarray
+    n_candidates: int
+    max_features: int
+    _found: dict[bytes, tuple[np.ndarray, float]] = field(default_factory=dict)
+
+    @property
+    def free(self) -> np.ndarray:
+        """(M,) features that cost nothing."""
+        return np.asarray(self.prices.costs) == 0
 
     def run(self, progress: bool | str = False) -> tuple[np.ndarray, np.ndarray]:
         """Subsets tried (Q, M) and their losses (Q,)."""

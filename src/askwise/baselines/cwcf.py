@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from askwise.rows import EncodedRows
 LEAST_PROBABILITY = 1e-3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CWCF(Baseline):
     r"""Classification with Costly Features by deep Q-learning (Janisch, Pevny and Lisy, AAAI 2019).
 
@@ -85,39 +87,18 @@ class CWCF(Baseline):
         "exploration": Several(SHARE, count=2),
     }
 
-    def __init__(
-        self,
-        *,
-        cost_weight: float = 0.1,
-        hidden: int = 128,
-        pretrain_updates: int = 500,
-        n_episodes: int = 8_000,
-        updates_per_round: int = 4,
-        episodes_at_once: int = 64,
-        batch_size: int = 512,
-        memory: int = 4_000,
-        learning_rate: float = 5e-4,
-        weight_decay: float = 1e-4,
-        target_rate: float = 0.02,
-        exploration: tuple[float, float] = (1.0, 0.1),
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.cost_weight = cost_weight
-        self.hidden = hidden
-        self.pretrain_updates = pretrain_updates
-        self.n_episodes = n_episodes
-        self.updates_per_round = updates_per_round
-        self.episodes_at_once = episodes_at_once
-        self.batch_size = batch_size
-        self.memory = memory
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.target_rate = target_rate
-        self.exploration = exploration
+    cost_weight: float = 0.1
+    hidden: int = 128
+    pretrain_updates: int = 500
+    n_episodes: int = 8_000
+    updates_per_round: int = 4
+    episodes_at_once: int = 64
+    batch_size: int = 512
+    memory: int = 4_000
+    learning_rate: float = 5e-4
+    weight_decay: float = 1e-4
+    target_rate: float = 0.02
+    exploration: tuple[float, float] = (1.0, 0.1)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("CWCF", "StaticCMI")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from askwise.baselines.masked_network import MaskedRows, train_with_patience
-from askwise.baselines.two_networks import TwoNetworkBaseline, rollout
+from askwise.baselines.masked_network import train_with_patience
+from askwise.baselines.two_networks import TwoNetworkBaseline, TwoNetworks
 from askwise.parameters import SHARE, Limits
 from askwise.rows import EncodedRows
 from askwise.uncertainty import entropy
@@ -19,6 +19,7 @@ EXPLORATION_ROUNDS = 10
 """How many times the held-out loss may stop falling, with less exploration each time, before training ends."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DIME(TwoNetworkBaseline):
     r"""Discriminative mutual information estimation: a value network that regresses the loss saved by a feature.
 
@@ -31,20 +32,10 @@ class DIME(TwoNetworkBaseline):
 
     Parameters
     ----------
-    hidden, dropout
-        Widths of the hidden layers of both networks, and the dropout after each.
-    max_features
-        Purchases per training episode; None = 10, or all if there are fewer. Every mask is answered nevertheless.
     exploration, exploration_decay
         Share of random purchases in training, and the factor it is cut by whenever the held-out loss no longer falls.
-    pretrain_epochs, epochs
-        Maximum epochs of the predictor under random masks, and of both networks together.
-    learning_rate, batch_size, patience
-        Adam's rate, rows per step, and epochs without a lower held-out loss after which the rate is cut.
-    holdout
-        Share of the rows held out for early stopping and for choosing the weights.
-    costs, groups, random_state, progress
-        As in `Baseline`.
+    others
+        As in `TwoNetworkBaseline`.
 
     Notes
     -----
@@ -62,61 +53,26 @@ class DIME(TwoNetworkBaseline):
 
     limits: ClassVar[Limits] = {**TwoNetworkBaseline.limits, "exploration": SHARE, "exploration_decay": SHARE}
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (128, 128),
-        dropout: float = 0.3,
-        max_features: int | None = None,
-        exploration: float = 0.5,
-        exploration_decay: float = 0.2,
-        pretrain_epochs: int = 200,
-        epochs: int = 250,
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        patience: int = 5,
-        holdout: float = 0.2,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.max_features = max_features
-        self.exploration = exploration
-        self.exploration_decay = exploration_decay
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.patience = patience
-        self.holdout = holdout
+    exploration: float = 0.5
+    exploration_decay: float = 0.2
+    pretrain_epochs: int = 200
 
-    def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
-        episodes = _Episodes(self, predictor, chooser, data)
-
-        def epoch(optimizer: Any) -> None:
-            for batch in data.batches(rows, self.batch_size):
-                optimizer.zero_grad()
-                episodes.loss(batch).backward()
-                optimizer.step()
+    def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:
+        episodes = _Episodes(both, self)
 
         def explore_less() -> None:
             episodes.exploration *= self.exploration_decay
 
         train_with_patience(
-            [predictor, chooser],
-            epoch,
+            both.networks,
+            rows,
+            episodes.loss,
             lambda: episodes.prediction_loss(judged),
+            self,
             epochs=self.epochs,
-            learning_rate=self.learning_rate,
-            patience=self.patience,
             rounds=EXPLORATION_ROUNDS,
             next_round=explore_less,
             description="learning values",
-            progress=self.progress,
         )
 
     def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
@@ -129,10 +85,8 @@ class DIME(TwoNetworkBaseline):
 class _Episodes:
     """Losses of the two networks on the states that the policy visits."""
 
-    def __init__(self, baseline: DIME, predictor: Any, chooser: Any, data: MaskedRows) -> None:
-        self.predictor, self.chooser, self.data = predictor, chooser, data
-        self.free, self.n_steps, self.prices = baseline._free(), baseline._n_steps(), baseline.prices_
-        self.exploration = baseline.exploration
+    def __init__(self, both: TwoNetworks, baseline: DIME) -> None:
+        self.both, self.data, self.prices, self.exploration = both, both.data, baseline.prices_, baseline.exploration
 
     def loss(self, rows: Any) -> Any:
         """Mean over states, the empty one included, of the predictor's log loss and the squared error of the value."""
@@ -142,12 +96,12 @@ class _Episodes:
         masks, bought = self._rollout(rows, self.exploration)
         reached = bought >= 0  # (K, n)
         seen = self.data.inputs(rows.repeat(len(masks)), masks.flatten(0, 1).float())
-        logits = self.predictor(seen).unflatten(0, masks.shape[:2])  # (K + 1, n, C)
+        logits = self.both.predictor(seen).unflatten(0, masks.shape[:2])  # (K + 1, n, C)
         labels = self.data.labels[rows].expand(len(masks), -1)
         log_loss = cross_entropy(logits.permute(0, 2, 1), labels, reduction="none")  # (K + 1, n)
         log_proba = torch.log_softmax(logits.detach()[:-1], dim=2)
         bound = -(log_proba.exp() * log_proba).sum(dim=2)  # (K, n)
-        values = self.chooser(seen[: reached.numel()]).unflatten(0, reached.shape)  # (K, n, M)
+        values = self.both.chooser(seen[: reached.numel()]).unflatten(0, reached.shape)  # (K, n, M)
         value = values.gather(2, bought.clamp(min=0)[:, :, None]).squeeze(2).sigmoid() * bound
         saved = (log_loss[:-1] - log_loss[1:]).detach()
         n_states = reached.sum() + len(rows)
@@ -159,7 +113,7 @@ class _Episodes:
 
         masks = self._rollout(rows, 0.0)[0]
         of_row = rows.repeat(len(masks))
-        logits = self.predictor(self.data.inputs(of_row, masks.flatten(0, 1).float()))
+        logits = self.both.predictor(self.data.inputs(of_row, masks.flatten(0, 1).float()))
         return float(cross_entropy(logits, self.data.labels[of_row]))
 
     def _rollout(self, rows: Any, exploration: float) -> tuple[Any, Any]:
@@ -167,9 +121,9 @@ class _Episodes:
         import torch
 
         def scores(seen: Any, mask: Any) -> Any:
-            value = self.chooser(seen).sigmoid()
+            value = self.both.chooser(seen).sigmoid()
             per_price = torch.as_tensor(per_cost(value.numpy(), self.prices.now(mask.numpy())), dtype=value.dtype)
             at_random = torch.rand(len(rows), 1) < exploration
             return torch.where(at_random, torch.rand_like(value), per_price)
 
-        return rollout(self.data, rows, self.free, self.n_steps, scores)
+        return self.both.rollout(rows, scores)

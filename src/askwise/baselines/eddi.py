@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
-from askwise.errors import InvalidInput
 from askwise.networks import import_torch
-from askwise.parameters import ADAM, WIDTHS, Limits, Number, Whole
+from askwise.parameters import ADAM, WIDTHS, Choice, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.rows import EncodedRows
 
 CODES_AT_ONCE = 20_000
-RECONSTRUCTED = ("all", "observed")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EDDI(Baseline):
     r"""Efficient dynamic discovery of high-value information (Ma et al., ICML 2019), their PNP variant.
 
@@ -67,47 +67,26 @@ class EDDI(Baseline):
         **ADAM,
         **dict.fromkeys(("latent", "code", "samples"), Whole(1)),
         **dict.fromkeys(("encoder", "decoder"), WIDTHS),
+        "reconstruct": Choice(("all", "observed")),
         "noise": Number(1e-6),
         "label_weight": Number(0),
         "steps": Whole(0),
     }
 
-    def __init__(
-        self,
-        *,
-        latent: int = 10,
-        code: int = 20,
-        encoder: Sequence[int] = (200, 100),
-        decoder: Sequence[int] = (50, 100),
-        noise: float = 0.5,
-        label_weight: float = 10.0,
-        reconstruct: str = "all",
-        samples: int = 50,
-        steps: int = 2000,
-        batch_size: int = 100,
-        learning_rate: float = 1e-3,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.latent = latent
-        self.code = code
-        self.encoder = encoder
-        self.decoder = decoder
-        self.noise = noise
-        self.label_weight = label_weight
-        self.reconstruct = reconstruct
-        self.samples = samples
-        self.steps = steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
+    latent: int = 10
+    code: int = 20
+    encoder: Sequence[int] = (200, 100)
+    decoder: Sequence[int] = (50, 100)
+    noise: float = 0.5
+    label_weight: float = 10.0
+    reconstruct: str = "all"
+    samples: int = 50
+    steps: int = 2000
+    batch_size: int = 100
+    learning_rate: float = 1e-3
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("EDDI", "DynamicFeatureSelector")
-        if self.reconstruct not in RECONSTRUCTED:
-            raise InvalidInput(f"reconstruct must be one of {RECONSTRUCTED}; got {self.reconstruct!r}.")
         cells = Cells(rows, self.schema_, len(self.classes_))
         self.vae_ = train_partial_vae(cells, rows, y, rng, self)
         self.reward_ = InformationReward(self.vae_, self.samples, rng)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from askwise.baselines.masked_network import Best, MaskedRows, train_with_patience
-from askwise.baselines.two_networks import TwoNetworkBaseline, rollout
+from askwise.baselines.masked_network import Best, train_with_patience
+from askwise.baselines.two_networks import TwoNetworkBaseline, TwoNetworks
 from askwise.networks import seeded
 from askwise.randomness import LARGEST_SEED
 from askwise.rows import EncodedRows
@@ -31,18 +31,10 @@ class GDFS(TwoNetworkBaseline):
 
     Parameters
     ----------
-    hidden, dropout
-        Widths of the hidden layers of both networks, and the dropout after each.
-    max_features
-        Purchases per training episode; None = 10, or all if there are fewer. Every mask is answered nevertheless.
-    pretrain_epochs, epochs
-        Maximum epochs of the predictor under random masks, and of both networks at each temperature.
-    learning_rate, batch_size, patience
-        Adam's rate, rows per step, and epochs without a lower held-out loss after which the rate is cut.
-    holdout
-        Share of the rows held out for early stopping and for choosing the weights.
-    costs, groups, random_state, progress
-        As in `Baseline`.
+    epochs
+        Maximum epochs of both networks at each temperature.
+    others
+        As in `TwoNetworkBaseline`.
 
     Notes
     -----
@@ -60,46 +52,11 @@ class GDFS(TwoNetworkBaseline):
     6. Dropout is sliced from precomputed draws, and Adam's smallest rate in pretraining is 1e-5 (the original: 1e-6).
     """
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (128, 128),
-        dropout: float = 0.3,
-        max_features: int | None = None,
-        pretrain_epochs: int = 100,
-        epochs: int = 250,
-        learning_rate: float = 1e-3,
-        batch_size: int = 128,
-        patience: int = 5,
-        holdout: float = 0.2,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.max_features = max_features
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.patience = patience
-        self.holdout = holdout
-
-    def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
+    def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:
         import torch
 
-        best = Best([predictor, chooser])
-        episodes = _Episodes(predictor, chooser, data, self._free(), self._n_steps())
-        seed, judged_often = int(torch.randint(LARGEST_SEED, ())), data.repeated(judged, self._n_steps())
-
-        def epoch(optimizer: Any) -> None:
-            for batch in data.batches(rows, self.batch_size):
-                optimizer.zero_grad()
-                episodes.relaxed_loss(batch, temperature).backward()
-                optimizer.step()
+        best, episodes = Best(both.networks), _Episodes(both)
+        seed, judged_often = int(torch.randint(LARGEST_SEED, ())), both.data.repeated(judged, both.n_steps)
 
         def held_out_loss() -> float:
             best.offer(episodes.hard_loss(judged))
@@ -108,14 +65,13 @@ class GDFS(TwoNetworkBaseline):
 
         for temperature in TEMPERATURES:
             train_with_patience(
-                [predictor, chooser],
-                epoch,
+                both.networks,
+                rows,
+                partial(episodes.relaxed_loss, temperature=temperature),
                 held_out_loss,
+                self,
                 epochs=self.epochs,
-                learning_rate=self.learning_rate,
-                patience=self.patience,
                 description=f"learning to choose, temperature {temperature:.2f}",
-                progress=self.progress,
             )
         best.restore()
 
@@ -129,15 +85,14 @@ class GDFS(TwoNetworkBaseline):
 class _Episodes:
     """Losses of the two networks on the states that the policy visits."""
 
-    def __init__(self, predictor: Any, chooser: Any, data: MaskedRows, free: Any, n_steps: int) -> None:
-        self.predictor, self.chooser, self.data = predictor, chooser, data
-        self.free, self.n_steps = free, n_steps
+    def __init__(self, both: TwoNetworks) -> None:
+        self.both, self.data, self.n_steps = both, both.data, both.n_steps
 
     def relaxed_loss(self, rows: Any, temperature: float) -> Any:
         """Mean loss after a relaxed choice in each state; the states follow from separately drawn hard choices."""
         import torch
 
-        masks, bought = rollout(self.data, rows, self.free, self.n_steps, self._drawn)
+        masks, bought = self.both.rollout(rows, self._drawn)
         reached = bought >= 0
         mask, of_row = masks[:-1][reached], rows.expand(self.n_steps, -1)[reached]
         logits = self._drawn(self.data.inputs(of_row, mask.float()))
@@ -147,7 +102,7 @@ class _Episodes:
 
     def hard_loss(self, rows: Any) -> float:
         """Mean loss after each choice of the largest logit."""
-        masks, bought = rollout(self.data, rows, self.free, self.n_steps, lambda seen, mask: self.chooser(seen))
+        masks, bought = self.both.rollout(rows, lambda seen, mask: self.both.chooser(seen))
         reached = bought >= 0
         return float(self._loss(rows.expand(self.n_steps, -1)[reached], masks[1:][reached].float()))
 
@@ -155,10 +110,10 @@ class _Episodes:
         """Logits with Gumbel noise: the largest is a draw from the policy."""
         import torch
 
-        logits = SHARPNESS * self.chooser(seen)
+        logits = SHARPNESS * self.both.chooser(seen)
         return logits - torch.empty_like(logits).exponential_().log()
 
     def _loss(self, rows: Any, mask: Any) -> Any:
         from torch.nn.functional import cross_entropy
 
-        return cross_entropy(self.predictor(self.data.inputs(rows, mask)), self.data.labels[rows])
+        return cross_entropy(self.both.predictor(self.data.inputs(rows, mask)), self.data.labels[rows])

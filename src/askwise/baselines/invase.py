@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
-from askwise.networks import CellCoder, Layers, import_torch, seeded, train
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -20,6 +20,7 @@ from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class INVASE(FullRowBaseline):
     r"""Instance-wise variable selection (Yoon, Jordon, van der Schaar, ICLR 2019), bought under a budget.
 
@@ -60,31 +61,14 @@ class INVASE(FullRowBaseline):
         "random_masks": Flag(),
     }
 
-    def __init__(
-        self,
-        *,
-        sparsity: float = 0.1,
-        selector: Sequence[int] = (100, 100),
-        predictor: Sequence[int] = (200, 200),
-        random_masks: bool = True,
-        steps: int = 2000,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 2e-3,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.sparsity = sparsity
-        self.selector = selector
-        self.predictor = predictor
-        self.random_masks = random_masks
-        self.steps = steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
+    sparsity: float = 0.1
+    selector: Sequence[int] = (100, 100)
+    predictor: Sequence[int] = (200, 200)
+    random_masks: bool = True
+    steps: int = 2000
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    weight_decay: float = 2e-3
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")
@@ -125,7 +109,7 @@ class INVASE(FullRowBaseline):
             description="training selector and predictor",
             progress=self.progress,
         )
-        return Layers.from_torch(game.selector[::2], "relu"), Layers.from_torch(game.predictor[::2], "relu")
+        return Layers.from_torch(game.selector, "relu"), Layers.from_torch(game.predictor, "relu")
 
 
 class _Game:
@@ -146,9 +130,9 @@ class _Game:
 
         self.owner = torch.as_tensor(owner)
         self.options = options
-        self.selector = _network([n_inputs, *options.selector, n_features])
-        self.predictor = _network([n_inputs, *options.predictor, n_classes])
-        self.baseline = _network([n_inputs, *options.predictor, n_classes])
+        self.selector = relu_network([n_inputs, *options.selector, n_features])
+        self.predictor = relu_network([n_inputs, *options.predictor, n_classes])
+        self.baseline = relu_network([n_inputs, *options.predictor, n_classes])
 
     def parameters(self) -> list[Any]:
         return [*self.selector.parameters(), *self.predictor.parameters(), *self.baseline.parameters()]
@@ -179,11 +163,3 @@ class _Game:
 
         log_policy = -(binary_cross_entropy_with_logits(logits, chosen, reduction="none") * had).sum(dim=1)
         return excess * log_policy + self.options.sparsity * (torch.sigmoid(logits) * had).mean(dim=1)
-
-
-def _network(widths: Sequence[int]) -> Any:
-    """Linear layers with ReLU between them."""
-    from torch import nn
-
-    layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
-    return nn.Sequential(*layers[:-1])

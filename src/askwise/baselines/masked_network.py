@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from askwise.networks import CellCoder, Layers
+from askwise.networks import CellCoder
 from askwise.progress import track
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
@@ -18,19 +18,7 @@ JUDGED_STATES = 512
 """Fewest states in a held-out loss: small held-out sets are evaluated several times with new draws."""
 
 
-def feed_forward(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float) -> Any:
-    """A fully connected torch network: ReLU and dropout after each hidden layer."""
-    from torch import nn
-
-    parts: list[Any] = []
-    dropped = _dropout(dropout)
-    for width in hidden:
-        parts += [nn.Linear(n_inputs, width), nn.ReLU(), dropped]
-        n_inputs = width
-    return nn.Sequential(*parts, nn.Linear(n_inputs, n_outputs))
-
-
-def _dropout(share: float) -> Any:
+def sliced_dropout(share: float) -> Any:
     """Dropout by a random slice of precomputed draws: torch's own costs more than the matrix products."""
     import torch
 
@@ -49,13 +37,6 @@ def _dropout(share: float) -> Any:
             return inputs * self.draws[start : start + size].view(inputs.shape)
 
     return SlicedDropout()
-
-
-def served(network: Any) -> Layers:
-    """The arrays of a `feed_forward` network."""
-    from torch import nn
-
-    return Layers.from_torch([part for part in network if isinstance(part, nn.Linear)], "relu")
 
 
 def held_out_rows(y: np.ndarray, share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -114,13 +95,6 @@ class MaskedRows:
         draw = torch.rand(len(rows), self.n_features) > torch.rand(len(rows), 1)
         return (draw & self.available[rows]).float()
 
-    def batches(self, rows: Any, batch_size: int) -> Sequence[Any]:
-        """`rows` in random order, in slices of `batch_size`."""
-        import torch
-
-        parts: Sequence[Any] = rows[torch.randperm(len(rows))].split(batch_size)
-        return parts
-
     def repeated(self, rows: Any, states_of_each: int = 1) -> Any:
         """`rows` repeated until they give `JUDGED_STATES` states."""
         return rows.repeat(-(-JUDGED_STATES // (len(rows) * states_of_each)))
@@ -148,16 +122,15 @@ class Best:
 
 def train_with_patience(
     networks: Sequence[Any],
-    epoch: Callable[[Any], None],
+    rows: Any,
+    loss: Callable[[Any], Any],
     held_out_loss: Callable[[], float],
+    options: Any,
     *,
     epochs: int,
-    learning_rate: float,
-    patience: int,
     rounds: int = 1,
-    next_round: Callable[[], None] | None = None,
-    description: str = "training",
-    progress: bool | str = False,
+    next_round: Callable[[], None] = lambda: None,
+    description: str,
 ) -> None:
     """Adam until the held-out loss no longer falls; leaves the best weights.
 
@@ -168,80 +141,61 @@ def train_with_patience(
     ----------
     networks
         The networks to train.
-    epoch
-        Takes the optimizer and performs the steps of one epoch.
+    rows, loss
+        Training rows, and the loss of a batch of them.
     held_out_loss
         Loss of the current networks, without dropout.
+    options
+        Has the `learning_rate`, `batch_size`, `patience` and `progress` of `TwoNetworkBaseline`.
     rounds, next_round
         Instead of ending, training calls `next_round` and continues at the initial rate, until the last round ends.
     """
     import torch
 
     weights = [weight for network in networks for weight in network.parameters()]
-    optimizer = torch.optim.Adam(weights, lr=learning_rate, fused=True)
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.2, patience=patience, min_lr=1e-5)
+    optimizer = torch.optim.Adam(weights, lr=options.learning_rate, fused=True)
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
+    scheduler = plateau(optimizer, factor=0.2, patience=options.patience, min_lr=1e-5)
     best, stale = Best(networks), 0
-    for _ in track(range(epochs), description, epochs, progress):
+    for _ in track(range(epochs), description, epochs, options.progress):
         for network in networks:
             network.train()
-        epoch(optimizer)
+        for batch in rows[torch.randperm(len(rows))].split(options.batch_size):
+            optimizer.zero_grad()
+            loss(batch).backward()
+            optimizer.step()
         for network in networks:
             network.eval()
         with torch.no_grad():
-            loss = held_out_loss()
-        scheduler.step(loss)
-        best.offer(loss)
-        stale = 0 if loss == scheduler.best else stale + 1
-        if stale > patience + 1:
+            judged = held_out_loss()
+        scheduler.step(judged)
+        best.offer(judged)
+        stale = 0 if judged == scheduler.best else stale + 1
+        if stale > options.patience + 1:
             stale, rounds = 0, rounds - 1
             if not rounds:
                 break
-            if next_round is not None:
-                next_round()
+            next_round()
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate
+                group["lr"] = options.learning_rate
     best.restore()
 
 
-def pretrain(
-    network: Any,
-    data: MaskedRows,
-    rows: Any,
-    judged: Any,
-    *,
-    epochs: int,
-    learning_rate: float,
-    batch_size: int,
-    patience: int,
-    progress: bool | str = False,
-) -> None:
+def pretrain(network: Any, data: MaskedRows, rows: Any, judged: Any, options: Any) -> None:
     r"""Train a classifier under random masks of `rows`, with early stopping by the loss on the `judged` rows.
 
     .. math:: \min_\theta E_S\, E_{x, y}\, l(f_\theta(x_S), y)
     """
     from torch.nn.functional import cross_entropy
 
-    def epoch(optimizer: Any) -> None:
-        for batch in data.batches(rows, batch_size):
-            optimizer.zero_grad()
-            seen = data.inputs(batch, data.random_masks(batch))
-            loss: Any = cross_entropy(network(seen), data.labels[batch])
-            loss.backward()
-            optimizer.step()
-
     judged = data.repeated(judged)
     judged_inputs = data.inputs(judged, data.random_masks(judged))  # the same in every epoch
-
-    def held_out_loss() -> float:
-        return float(cross_entropy(network(judged_inputs), data.labels[judged]))
-
     train_with_patience(
         [network],
-        epoch,
-        held_out_loss,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        patience=patience,
+        rows,
+        lambda batch: cross_entropy(network(data.inputs(batch, data.random_masks(batch))), data.labels[batch]),
+        lambda: float(cross_entropy(network(judged_inputs), data.labels[judged])),
+        options,
+        epochs=options.pretrain_epochs,
         description="training under masks",
-        progress=progress,
     )

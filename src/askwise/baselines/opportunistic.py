@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, ReplayBuffer, import_torch, seeded
+from askwise.networks import CellCoder, Layers, ReplayBuffer, follow, import_torch, seeded
 from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
@@ -25,6 +25,7 @@ ROWS_AT_ONCE = 4096
 """Rows per batch when certainty is computed: the dropout masks of all their units are in memory at once."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Opportunistic(Baseline):
     r"""Opportunistic Learning (Kachuee et al., ICLR 2019): certainty by MC dropout, its change as reward.
 
@@ -72,37 +73,17 @@ class Opportunistic(Baseline):
         "target_rate": RATE,
     }
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (64, 32),
-        dropout: float = 0.5,
-        n_samples: int = 30,
-        n_episodes: int = 3_000,
-        episodes_at_once: int = 64,
-        updates_per_step: int = 2,
-        gamma: float = 0.0,
-        memory: int = 20_000,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        target_rate: float = 0.01,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.n_samples = n_samples
-        self.n_episodes = n_episodes
-        self.episodes_at_once = episodes_at_once
-        self.updates_per_step = updates_per_step
-        self.gamma = gamma
-        self.memory = memory
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.target_rate = target_rate
+    hidden: Sequence[int] = (64, 32)
+    dropout: float = 0.5
+    n_samples: int = 30
+    n_episodes: int = 3_000
+    episodes_at_once: int = 64
+    updates_per_step: int = 2
+    gamma: float = 0.0
+    memory: int = 20_000
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    target_rate: float = 0.01
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("Opportunistic", "StaticCMI")
@@ -247,9 +228,7 @@ class _Stream:
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
-        with torch.no_grad():
-            for slow, fast in zip(self.target.parameters(), self.network.parameters(), strict=True):
-                slow.lerp_(fast, self.options.target_rate)
+        follow(self.target, self.network, self.options.target_rate)
 
 
 def _network(width: int, hidden: Sequence[int], n_classes: int, n_features: int, dropout: float) -> Any:

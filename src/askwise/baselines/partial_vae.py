@@ -6,14 +6,13 @@ Trained with torch, evaluated with numpy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from askwise.networks import CellCoder, Layers, seeded, train
+from askwise.networks import CellCoder, Layers, relu_network, seeded, train
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
@@ -157,7 +156,7 @@ def train_partial_vae(
         )
         with torch.no_grad():
             slope, offset = (part.double().numpy() for part in network.folded())
-    encoder, decoder = (Layers.from_torch(stack[::2], "relu") for stack in (network.encoder, network.decoder))
+    encoder, decoder = (Layers.from_torch(stack, "relu") for stack in (network.encoder, network.decoder))
     return PartialVAE(slope, offset, encoder, decoder, cells, options.noise)
 
 
@@ -177,8 +176,8 @@ def _network(cells: Cells, options: Any) -> Any:
             self.embedding = nn.Parameter(nn.init.xavier_normal_(torch.empty(cells.n_cells, EMBEDDING)))
             self.bias = nn.Parameter(nn.init.xavier_normal_(torch.empty(cells.n_cells, 1)))
             self.shared = nn.Linear(EMBEDDING + 2, options.code)
-            self.encoder = _stack([options.code, *options.encoder, 2 * options.latent])
-            self.decoder = _stack([options.latent, *options.decoder, cells.n_cells])
+            self.encoder = relu_network([options.code, *options.encoder, 2 * options.latent])
+            self.decoder = relu_network([options.latent, *options.decoder, cells.n_cells])
 
         def folded(self) -> tuple[Any, Any]:
             """Slope and offset of h per cell, (P, K) each."""
@@ -205,11 +204,3 @@ def _network(cells: Cells, options: Any) -> Any:
             return (torch.where(is_number, squares, -logs) * scored * weight).sum(dim=1)
 
     return Network()
-
-
-def _stack(widths: list[int]) -> Any:
-    """Linear layers with ReLU between them."""
-    from torch import nn
-
-    layers = [part for pair in pairwise(widths) for part in (nn.Linear(*pair), nn.ReLU())]
-    return nn.Sequential(*layers[:-1])

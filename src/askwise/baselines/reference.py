@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,7 @@ class RandomOrder(AACO):
         return predictor, Random(seed_from(rng))
 
 
+@dataclass(eq=False, repr=False)
 class FullInformation(FullRowBaseline):
     """A classifier that sees the full row under every budget: an upper bound.
 
@@ -59,19 +61,9 @@ class FullInformation(FullRowBaseline):
 
     limits: ClassVar[Limits] = {"max_models": Whole(1)}
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        *,
-        max_models: int = 256,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.classifier = classifier
-        self.max_models = max_models
+    classifier: Any = None
+    _: KW_ONLY
+    max_models: int = 256
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         classifier = strong_classifier() if self.classifier is None else self.classifier
@@ -103,6 +95,7 @@ class FullInformation(FullRowBaseline):
         return dataclasses.replace(run, proba=everywhere, uncertainty=Uncertainty(**uncertainty))
 
 
+@dataclass(eq=False, repr=False)
 class ExactOracle(Baseline):
     r"""The exact p(y | x_S) of synthetic data, and the feature of largest exact :math:`I(y; x_i \mid x_S)` next.
 
@@ -114,17 +107,7 @@ class ExactOracle(Baseline):
         As in `Baseline`; each column must be its own feature.
     """
 
-    def __init__(
-        self,
-        data: SyntheticDataset,
-        *,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.data = data
+    data: SyntheticDataset
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if not isinstance(self.data, SyntheticDataset):

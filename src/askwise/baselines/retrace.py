@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.baselines.masked_network import MaskedRows
-from askwise.networks import Layers, ReplayBuffer, dueling, folded
+from askwise.networks import Layers, ReplayBuffer, dueling, folded, follow
 from askwise.progress import track
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RetraceLearner:
             self._play(last + (first - last) * remaining)
             for _ in range(o.updates_per_round if self.memory.size else 0):
                 self._descend(self._retrace_loss(0.5 * first * remaining))
-                self._follow()
+                follow(self.target, self.online, o.target_rate)
         return folded(self.target)
 
     def _pretraining_loss(self) -> Any:
@@ -149,10 +149,3 @@ class RetraceLearner:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.online.parameters(), LARGEST_GRADIENT)
         self.optimizer.step()
-
-    def _follow(self) -> None:
-        import torch
-
-        with torch.no_grad():
-            for slow, fast in zip(self.target.parameters(), self.online.parameters(), strict=True):
-                slow.lerp_(fast, self.options.target_rate)

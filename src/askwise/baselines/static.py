@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
-from askwise.parameters import Limits, Whole
+from askwise.parameters import Choice, Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices
@@ -30,6 +31,7 @@ from askwise.schema import Schema
 CRITERIA = ("mi", "cmim", "jmi")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StaticCMI(Baseline):
     r"""Features ranked once by conditional mutual information with the label; a decision tree per subset.
 
@@ -70,29 +72,14 @@ class StaticCMI(Baseline):
     that point of the ranking.
     """
 
-    limits: ClassVar[Limits] = {"n_bins": Whole(2), "max_models": Whole(1)}
+    limits: ClassVar[Limits] = {"criterion": Choice(CRITERIA), "n_bins": Whole(2), "max_models": Whole(1)}
 
-    def __init__(
-        self,
-        *,
-        criterion: str = "cmim",
-        n_bins: int = 3,
-        classifier: Any = None,
-        max_models: int = 1024,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.criterion = criterion
-        self.n_bins = n_bins
-        self.classifier = classifier
-        self.max_models = max_models
+    criterion: str = "cmim"
+    n_bins: int = 3
+    classifier: Any = None
+    max_models: int = 1024
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
-        if self.criterion not in CRITERIA:
-            raise InvalidInput(f"StaticCMI: criterion must be one of {CRITERIA}; got {self.criterion!r}.")
         levels = discretized(rows, y, self.schema_, int(self.n_bins))
         self.order_ = greedy_order(levels, y, self.prices_, self.criterion)
         classifier = paper_tree() if self.classifier is None else self.classifier

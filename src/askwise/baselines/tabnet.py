@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from askwise.subsets import sample
 VIRTUAL_BATCH = 128
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TabNet(FullRowBaseline):
     r"""TabNet (Arik and Pfister, AAAI 2021, as `pytorch-tabnet` has it) with a budget.
 
@@ -63,31 +64,14 @@ class TabNet(FullRowBaseline):
         "masked": Flag(),
     }
 
-    def __init__(
-        self,
-        *,
-        width: int = 8,
-        n_steps: int = 3,
-        gamma: float = 1.3,
-        sparsity: float = 1e-3,
-        masked: bool = True,
-        epochs: int = 100,
-        batch_size: int = 1024,
-        learning_rate: float = 0.02,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.width = width
-        self.n_steps = n_steps
-        self.gamma = gamma
-        self.sparsity = sparsity
-        self.masked = masked
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
+    width: int = 8
+    n_steps: int = 3
+    gamma: float = 1.3
+    sparsity: float = 1e-3
+    masked: bool = True
+    epochs: int = 100
+    batch_size: int = 1024
+    learning_rate: float = 0.02
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if len(rows) < 2:

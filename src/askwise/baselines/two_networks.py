@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,8 @@ from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
-from askwise.baselines.masked_network import MaskedRows, feed_forward, held_out_rows, pretrain, served
-from askwise.networks import CellCoder, import_torch, seeded
+from askwise.baselines.masked_network import MaskedRows, held_out_rows, pretrain, sliced_dropout
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded
 from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -21,50 +22,37 @@ MOST_FEATURES = 10
 """Default number of purchases per training episode."""
 
 
-def rollout(data: MaskedRows, rows: Any, free: Any, n_steps: int, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """Buy the feature of highest score for each row, `n_steps` times.
-
-    Parameters
-    ----------
-    rows, free
-        Rows (n,), and the features (M,) bool that are known from the start where available.
-    scores
-        Function of network inputs (n, P) and acquired features (n, M) bool -> (n, M), higher is better.
-
-    Returns
-    -------
-    masks, bought
-        (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = none left.
-    """
-    import torch
-
-    available = data.available[rows]
-    masks, bought = [available & free], []
-    with torch.no_grad():
-        for _ in range(n_steps):
-            mask = masks[-1]
-            buyable = available & ~mask
-            best = scores(data.inputs(rows, mask.float()), mask).masked_fill(~buyable, -torch.inf).argmax(dim=1)
-            masks.append(mask | (torch.nn.functional.one_hot(best, data.n_features).bool() & buyable))
-            bought.append(torch.where(buyable.any(dim=1), best, -1))
-    return torch.stack(masks), torch.stack(bought)
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class TwoNetworkBaseline(Baseline):
     """A predictor pretrained under random masks, and a network that selects; subclasses train the two jointly.
 
-    Subclasses store the parameters declared here and implement `_train_jointly` and `_worth`.
+    Subclasses implement `_train_jointly` and `_worth`.
+
+    Parameters
+    ----------
+    hidden, dropout
+        Widths of the hidden layers of both networks, and the dropout after each.
+    max_features
+        Purchases per training episode; None = 10, or all if there are fewer. Every mask is answered nevertheless.
+    pretrain_epochs, epochs
+        Maximum epochs of the predictor under random masks, and of both networks together.
+    learning_rate, batch_size, patience
+        Adam's rate, rows per step, and epochs without a lower held-out loss after which the rate is cut.
+    holdout
+        Share of the rows held out for early stopping and for choosing the weights.
+    costs, groups, random_state, progress
+        As in `Baseline`.
     """
 
-    hidden: Sequence[int]
-    dropout: float
-    max_features: int | None
-    pretrain_epochs: int
-    epochs: int
-    learning_rate: float
-    batch_size: int
-    patience: int
-    holdout: float
+    hidden: Sequence[int] = (128, 128)
+    dropout: float = 0.3
+    max_features: int | None = None
+    pretrain_epochs: int = 100
+    epochs: int = 250
+    learning_rate: float = 1e-3
+    batch_size: int = 128
+    patience: int = 5
+    holdout: float = 0.2
 
     limits: ClassVar[Limits] = {
         **ADAM,
@@ -75,8 +63,8 @@ class TwoNetworkBaseline(Baseline):
         "holdout": Number(0, 0.5, above=True),
     }
 
-    def _train_jointly(self, predictor: Any, chooser: Any, data: MaskedRows, rows: Any, judged: Any) -> None:
-        """Train the pretrained `predictor` and the `chooser` on `rows`; keep the weights that are best on `judged`."""
+    def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:
+        """Train the networks on `rows`, the predictor being pretrained; keep the weights that are best on `judged`."""
         raise NotImplementedError
 
     def _worth(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
@@ -89,35 +77,56 @@ class TwoNetworkBaseline(Baseline):
         trained, judged = (torch.as_tensor(part) for part in held_out_rows(y, self.holdout, rng))
         with seeded(seed_from(rng)):
             data = MaskedRows(rows, y, self.schema_, self.coder_)
-            predictor = feed_forward(data.width, self.hidden, len(self.classes_), self.dropout)
-            chooser = feed_forward(data.width, self.hidden, data.n_features, self.dropout)
-            pretrain(
-                predictor,
-                data,
-                trained,
-                judged,
-                epochs=self.pretrain_epochs,
-                learning_rate=self.learning_rate,
-                batch_size=self.batch_size,
-                patience=self.patience,
-                progress=self.progress,
-            )
-            if self._n_steps():
-                self._train_jointly(predictor, chooser, data, trained, judged)
-        self.predictor_layers_, self.chooser_layers_ = served(predictor), served(chooser)
+            both = TwoNetworks(self, data)
+            pretrain(both.predictor, data, trained, judged, self)
+            if both.n_steps:
+                self._train_jointly(both, trained, judged)
+        self.predictor_layers_, self.chooser_layers_ = (Layers.from_torch(network, "relu") for network in both.networks)
         return self._predictor(self._answer), ScoredPolicy(self._worth)
 
     def _answer(self, rows: EncodedRows) -> np.ndarray:
         """p(y | x_S) of encoded rows under a mask per column, (n, C)."""
         return np.asarray(softmax(self.predictor_layers_(self.coder_(rows)), axis=1))
 
-    def _free(self) -> Any:
-        """(M,) bool tensor: features that are known from the start."""
+
+class TwoNetworks:
+    """Both networks in training, and the states that a choice visits."""
+
+    def __init__(self, baseline: TwoNetworkBaseline, data: MaskedRows) -> None:
         import torch
 
-        return torch.as_tensor(self.costs_ == 0)
+        widths = [data.width, *baseline.hidden]
+        self.data = data
+        self.predictor = relu_network([*widths, len(baseline.classes_)], sliced_dropout(baseline.dropout))
+        self.chooser = relu_network([*widths, data.n_features], sliced_dropout(baseline.dropout))
+        self.networks = [self.predictor, self.chooser]
+        self.free = torch.as_tensor(baseline.costs_ == 0)  # (M,) known from the start where available
+        most = MOST_FEATURES if baseline.max_features is None else baseline.max_features
+        self.n_steps = min(most, int((baseline.costs_ > 0).sum()))
 
-    def _n_steps(self) -> int:
-        """Purchases per training episode: `max_features` of the features that cost something."""
-        n_paid = int((self.costs_ > 0).sum())
-        return min(n_paid, MOST_FEATURES if self.max_features is None else self.max_features)
+    def rollout(self, rows: Any, scores: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+        """Buy the feature of highest score for each row (n,), `n_steps` times.
+
+        Parameters
+        ----------
+        scores
+            Function of network inputs (n, P) and acquired features (n, M) bool -> (n, M), higher is better.
+
+        Returns
+        -------
+        masks, bought
+            (n_steps + 1, n, M) bool before and after each purchase, and (n_steps, n) features; -1 = none left.
+        """
+        import torch
+
+        available = self.data.available[rows]
+        masks, bought = [available & self.free], []
+        with torch.no_grad():
+            for _ in range(self.n_steps):
+                mask = masks[-1]
+                buyable = available & ~mask
+                wanted = scores(self.data.inputs(rows, mask.float()), mask)
+                best = wanted.masked_fill(~buyable, -torch.inf).argmax(dim=1)
+                masks.append(mask | (torch.nn.functional.one_hot(best, self.data.n_features).bool() & buyable))
+                bought.append(torch.where(buyable.any(dim=1), best, -1))
+        return torch.stack(masks), torch.stack(bought)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
-from askwise.baselines.masked_network import MaskedRows, feed_forward, served
-from askwise.networks import CellCoder, import_torch, seeded, train
+from askwise.baselines.masked_network import MaskedRows, sliced_dropout
+from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -22,6 +22,7 @@ FEWEST_HISTORIES = 1024
 HIDDEN = -1e9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VIP(Baseline):
     r"""Variational Information Pursuit (Chattopadhyay et al., ICLR 2023).
 
@@ -68,31 +69,14 @@ class VIP(Baseline):
         "weight_decay": Number(0),
     }
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 64,
-        dropout: float = 0.5,
-        random_epochs: int = 60,
-        biased_epochs: int = 40,
-        temperature: tuple[float, float] = (1.0, 0.2),
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int = 128,
-        costs: Any = None,
-        groups: Mapping[str, Sequence[Any]] | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(costs=costs, groups=groups, random_state=random_state, progress=progress)
-        self.hidden = hidden
-        self.dropout = dropout
-        self.random_epochs = random_epochs
-        self.biased_epochs = biased_epochs
-        self.temperature = temperature
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
+    hidden: int = 64
+    dropout: float = 0.5
+    random_epochs: int = 60
+    biased_epochs: int = 40
+    temperature: tuple[float, float] = (1.0, 0.2)
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    batch_size: int = 128
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")
@@ -101,7 +85,8 @@ class VIP(Baseline):
         with seeded(seed_from(rng)):
             pursuit = _Pursuit(MaskedRows(rows, y, self.schema_, self.coder_), len(self.classes_), self)
             pursuit.train(rng)
-        self.querier_, self.classifier_ = served(pursuit.querier), served(pursuit.classifier)
+        self.querier_ = Layers.from_torch(pursuit.querier, "relu")
+        self.classifier_ = Layers.from_torch(pursuit.classifier, "relu")
         return self._predictor(self._answer), ScoredPolicy(self._worth)
 
     def _answer(self, rows: EncodedRows) -> np.ndarray:
@@ -121,9 +106,9 @@ class _Pursuit:
 
         self.data, self.options = data, options
         self.free = data.available & torch.as_tensor(options.costs_ == 0)  # (N, M): known from the start
-        hidden = (options.hidden, options.hidden)
-        self.querier = feed_forward(data.width, hidden, data.n_features, options.dropout)
-        self.classifier = feed_forward(data.width, hidden, n_classes, options.dropout)
+        widths = [data.width, options.hidden, options.hidden]
+        self.querier = relu_network([*widths, data.n_features], sliced_dropout(options.dropout))
+        self.classifier = relu_network([*widths, n_classes], sliced_dropout(options.dropout))
         self.tau = options.temperature[0]
 
     def train(self, rng: np.random.Generator) -> None:

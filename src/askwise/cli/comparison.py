@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Policy, Random, Trajectory
+from askwise.acquire import Flowchart, Policy, Random, Trajectory
+from askwise.acquire.flowchart.mixin import FEWEST_ROWS
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
@@ -80,6 +82,15 @@ def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajector
         if feature >= 0:
             session.answer(trajectory.features[feature], selector.schema_.show_feature(feature, cells))
     return Story(f"Held-out case {rows.X_test.index[case]}", session.report()["trace"], _plain(rows.y_test[case]))
+
+
+def flowchart(selector: DynamicFeatureSelector, rows: ReferenceModel, budget: float | None) -> Flowchart | None:
+    """The policy as a tree of questions, grown and measured on the held-out rows; None where they are too few."""
+    if len(rows.X_test) < FEWEST_ROWS:
+        return None
+    bounded = copy.copy(selector)
+    bounded.budget = budget
+    return bounded.flowchart(rows.X_test)
 
 
 def missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: float) -> str:

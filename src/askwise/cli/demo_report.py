@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import askwise
-from askwise.acquire import Trajectory
+from askwise.acquire import Flowchart, Trajectory
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.options import check_report_path
 from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
@@ -45,7 +45,7 @@ MOST_STEPS_IN_FIGURES = 15
 class Report:
     """All that the page says; without a `comparison` it tells the story only. `about` lists (what, text).
 
-    `film` is the story in pictures, where the case is an image.
+    `film` is the story in pictures, where the case is an image; `flowchart` the policy as a tree of questions.
     """
 
     title: str
@@ -53,6 +53,7 @@ class Report:
     story: Story
     comparison: Comparison | None = None
     film: Markup | None = None
+    flowchart: Flowchart | None = None
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:
@@ -70,6 +71,8 @@ def render(report: Report) -> str:
     """The page as text."""
     story, comparison = report.story, report.comparison
     pictures = {"story": svg("story", draw_story, story)}
+    if report.flowchart is not None:
+        pictures["flowchart"] = Markup(report.flowchart.to_svg())
     if comparison is not None:
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)

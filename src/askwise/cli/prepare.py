@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from askwise.cli.comparison import RANDOM_ORDERS, compare, tell_story
+from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, tell_story
 from askwise.cli.console import make_console
 from askwise.cli.demo_report import Report
 from askwise.cli.options import RULE_MODELS, Adaptation, Setup
@@ -45,10 +45,12 @@ def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceMode
         budgets = [*(budget for budget in budgets if budget < setup.budget), setup.budget]
     comparison = compare(selector, rows, budgets, setup.seed, say)
     story = tell_story(selector, rows, comparison.trajectory)
+    say("drawing a flowchart")
+    chart = flowchart(selector, rows, setup.budget)
     say("drawing the report")
     last = setup.seed + RANDOM_ORDERS - 1
     made = [*about(rows, selector, setup), ("random orders", f"seeds {setup.seed} to {last}")]
-    return rows, selector, Report(f"{rows.dataset.name}, {rows.model}", made, story, comparison)
+    return rows, selector, Report(f"{rows.dataset.name}, {rows.model}", made, story, comparison, flowchart=chart)
 
 
 def about(rows: ReferenceModel, selector: DynamicFeatureSelector, setup: Setup) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Epistemic uncertainty: members around the wrapped model, and e(x_S) (Section 3.2.2 and Appendix A)."""
 
-from askwise.epistemic.base import BeliefModel, EpistemicEstimator
+from askwise.epistemic.base import EpistemicEstimator
+from askwise.epistemic.beliefs import Assessment, BeliefModel
 from askwise.epistemic.distance import FeatureDistance
 from askwise.epistemic.dropout import MCDropout, can_drop_out
 from askwise.epistemic.ensemble import AuxiliaryEnsemble, can_train_members
@@ -10,6 +11,7 @@ from askwise.predict.black_box import BlackBox
 from askwise.predict.final_layer import unfrozen
 
 __all__ = [
+    "Assessment",
     "AuxiliaryEnsemble",
     "BeliefModel",
     "EpistemicEstimator",

@@ -9,11 +9,11 @@ from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import BlackBox
-from askwise.predict.final_layer import unfrozen
-from askwise.predict.modules import DropoutMasks, dropout_layers, is_torch_module
+from askwise.predict.final_layer import torch_module, unfrozen
+from askwise.predict.modules import DropoutMasks, dropout_layers
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.stacked import StackedDropout
+from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator, seed_from
 
 
@@ -28,13 +28,14 @@ class MCDropout(EpistemicEstimator):
         self.random_state = random_state
 
     def _fit(self, predictor: SubsetPredictor) -> None:
-        box = unfrozen(predictor.estimator_)
-        if not (isinstance(box, BlackBox) and is_torch_module(box.function)):
+        module = torch_module(predictor.estimator_)
+        if module is None:
+            given = type(unfrozen(predictor.estimator_)).__name__
             raise InvalidInput(
-                f'epistemic="dropout" needs a torch.nn.Module with dropout layers; got {type(box).__name__}. Use '
+                f'epistemic="dropout" needs a torch.nn.Module with dropout layers; got {given}. Use '
                 'epistemic="ensemble" (models that can be refitted) or "distance" (any model).'
             )
-        if not dropout_layers(box.function):
+        if not dropout_layers(module):
             raise InvalidInput(
                 'epistemic="dropout" needs dropout layers (p > 0), and the wrapped module has none. Use '
                 'epistemic="distance", or give trained members: AuxiliaryEnsemble(estimators=[...]).'
@@ -47,19 +48,21 @@ class MCDropout(EpistemicEstimator):
         check_limits(self, {"n_samples": Whole(1)})
         masks = DropoutMasks(self.n_samples, seed_from(generator(self.random_state)))
         self._models = [StackedDropout(predictor.model_, masks)]
-        averages = predictor.averages_the_model
-        members = [] if averages else range(self.n_samples)
-        self._separate = [_thinned(predictor, box, masks.only(member)) for member in members]
+        members = [] if predictor.averages_the_model else range(self.n_samples)
+        self._separate = [
+            predictor.with_model(under_dropout(predictor.model_, masks.only(member))) for member in members
+        ]
 
 
 def can_drop_out(predictor: SubsetPredictor) -> bool:
     """Whether dropout in the wrapped module has an effect on the predictor's answers, and is supported there."""
-    box = unfrozen(predictor.estimator_)
-    drops = isinstance(box, BlackBox) and is_torch_module(box.function) and bool(dropout_layers(box.function))
+    module = torch_module(predictor.estimator_)
+    drops = module is not None and bool(dropout_layers(module))
     return drops and (predictor.averages_the_model or isinstance(predictor, ReparametrizedPredictor))
 
 
-def _thinned(predictor: SubsetPredictor, box: BlackBox, masks: DropoutMasks) -> SubsetPredictor:
-    model = copy.copy(predictor.model_)
-    model.estimator = box.with_dropout(masks)
-    return predictor.with_model(model)
+def under_dropout(model: FrozenModel, masks: DropoutMasks) -> FrozenModel:
+    """A wrapped torch module under fixed dropout masks."""
+    thinned = copy.copy(model)
+    thinned.estimator = unfrozen(model.estimator).with_dropout(masks)
+    return thinned

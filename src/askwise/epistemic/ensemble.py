@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
-from askwise.parameters import Jobs, Whole, check_limits
+from askwise.parameters import Choice, Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox, as_classifier
 from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
@@ -23,6 +24,7 @@ from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
 
 
+@dataclass(eq=False, repr=False)
 class AuxiliaryEnsemble(EpistemicEstimator):
     r"""Auxiliary models trained like the wrapped one, used for uncertainty only.
 
@@ -46,24 +48,14 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         Seed; parallel fits; whether to show a progress bar.
     """
 
-    def __init__(
-        self,
-        n_members: int = 5,
-        *,
-        resample: str = "bootstrap",
-        center: str = "primary",
-        estimators: Sequence[Any] | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | str = False,
-    ) -> None:
-        self.n_members = n_members
-        self.resample = resample
-        self.center = center
-        self.estimators = estimators
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_members: int = 5
+    _: KW_ONLY
+    resample: str = "bootstrap"
+    center: str = "primary"
+    estimators: Sequence[Any] | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    progress: bool | str = False
 
     @property
     def around_the_mean(self) -> bool:
@@ -71,11 +63,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         y = predictor.classes_[predictor.training_labels_]
-        if self.resample not in ("bootstrap", "reseed") or self.center not in ("primary", "mean"):
-            raise InvalidInput(
-                'resample must be "bootstrap" or "reseed" and center "primary" or "mean"; got '
-                f"{self.resample!r} and {self.center!r}."
-            )
+        check_limits(self, {"resample": Choice(("bootstrap", "reseed")), "center": Choice(("primary", "mean"))})
         if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
             raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
         if self.estimators is not None:
@@ -120,8 +108,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 'epistemic="distance" (any model), "dropout" (torch modules with dropout), or give trained members: '
                 "AuxiliaryEnsemble(estimators=[...])."
             )
-        check_limits(self, {"n_members": Whole(1)})
-        check_limits(self, {"n_jobs": Jobs()})
+        check_limits(self, {"n_members": Whole(1), "n_jobs": Jobs()})
         if not can_train_members(predictor, y):
             raise InvalidInput(
                 'epistemic="ensemble" trains further members: it needs a model that sklearn.base.clone can copy, and '

@@ -10,9 +10,8 @@ from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import Layers, relu_network
-from askwise.predict.black_box import BlackBox
-from askwise.predict.final_layer import unfrozen
-from askwise.predict.modules import FrozenModule, is_torch_module, linear_layers
+from askwise.predict.final_layer import torch_module, unfrozen
+from askwise.predict.modules import FrozenModule, linear_layers
 from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
@@ -84,7 +83,7 @@ class ScaleAndShift(Adapter):
         return (inputs * (1 + change[:, :width])) @ self._weight + self._bias + change[:, width:]
 
     def freeze(self) -> None:
-        self.psi = Layers.from_torch([self.network[0], self.network[2]], "relu")
+        self.psi = Layers.from_torch(self.network, "relu")
         del self.network, self._weight, self._bias
 
     def around(self, model: FrozenModel) -> Self:
@@ -107,10 +106,11 @@ class LowRank(Adapter):
     """
 
     def __init__(self, model: FrozenModel, rank: int) -> None:
-        box = unfrozen(model.estimator)
-        if not (isinstance(box, BlackBox) and is_torch_module(box.function) and linear_layers(box.function)):
+        module = torch_module(model.estimator)
+        if module is None or not linear_layers(module):
+            given = type(unfrozen(model.estimator)).__name__
             raise InvalidInput(
-                f'adaptation="low-rank" needs a torch.nn.Module with linear layers; got {type(box).__name__}. Use '
+                f'adaptation="low-rank" needs a torch.nn.Module with linear layers; got {given}. Use '
                 '"last-layer" (also MLPClassifier, LogisticRegression), "output" or "conditional" (any model).'
             )
         self.model = model

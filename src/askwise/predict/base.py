@@ -100,11 +100,7 @@ class SubsetPredictor(BaseEstimator):
         return self._predict(rows) if leave_out is None else self._predict_new(rows, leave_out)
 
     def believe(
-        self,
-        rows: EncodedRows,
-        *,
-        previous: Belief | None = None,
-        leave_out: np.ndarray | None = None,
+        self, rows: EncodedRows, *, previous: Belief | None = None, leave_out: np.ndarray | None = None
     ) -> Belief:
         """Everything derived from what is observed of encoded rows, in one pass.
 

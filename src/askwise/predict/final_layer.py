@@ -71,7 +71,7 @@ class LastLinear(FinalLayer):
 
     def __init__(self, model: FrozenModel) -> None:
         super().__init__(model)
-        self.name, linear = list(linear_layers(unfrozen(model.estimator).function).items())[-1]
+        self.name, linear = list(linear_layers(torch_module(model.estimator)).items())[-1]
         weight = linear.weight.detach().double().cpu().numpy().T
         bias = np.zeros(weight.shape[1]) if linear.bias is None else linear.bias.detach().double().cpu().numpy()
         self.weight, self.bias = _one_logit_per_class(weight, bias)
@@ -87,7 +87,7 @@ def final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
     found: FinalLayer | None = None
     if isinstance(last, MLPClassifier | LogisticRegression):
         found = FullyConnected(model)
-    elif isinstance(last, BlackBox) and is_torch_module(last.function) and linear_layers(last.function):
+    elif (module := torch_module(last)) is not None and linear_layers(module):
         found = LastLinear(model)
     if found is not None:
         answers = softmax(found.features(probe) @ found.weight + found.bias, axis=1)
@@ -97,6 +97,14 @@ def final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
         f'adaptation="last-layer" needs a torch module, MLPClassifier or LogisticRegression whose last linear layer '
         f'gives its answers; got {type(last).__name__}. Use adaptation="output" or "conditional", which take any model.'
     )
+
+
+def any_final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
+    """`final_layer`, or the log probabilities of a model that has none."""
+    try:
+        return final_layer(model, probe)
+    except InvalidInput:
+        return Output(model)
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
@@ -134,6 +142,12 @@ def dense(inputs: Any) -> np.ndarray:
 def unfrozen(estimator: Any) -> Any:
     """What a FrozenEstimator holds; anything else as it is."""
     return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+
+
+def torch_module(estimator: Any) -> Any:
+    """The torch module of a wrapped classifier; None if it is not one."""
+    box = unfrozen(estimator)
+    return box.function if isinstance(box, BlackBox) and is_torch_module(box.function) else None
 
 
 def layers_of(classifier: Any) -> Layers:

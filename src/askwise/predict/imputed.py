@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from askwise.errors import InvalidInput
-from askwise.parameters import Whole, check_limits
+from askwise.parameters import Choice, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
-
-STRATEGIES = ("mean", "zero", "marginal")
 
 
 class ImputedPredictor(SubsetPredictor):
@@ -43,9 +40,7 @@ class ImputedPredictor(SubsetPredictor):
         self.random_state = random_state
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if self.strategy not in STRATEGIES:
-            raise InvalidInput(f"strategy must be one of {STRATEGIES}; got {self.strategy!r}.")
-        check_limits(self, {"n_draws": Whole(1)})
+        check_limits(self, {"strategy": Choice(("mean", "zero", "marginal")), "n_draws": Whole(1)})
         typical = typical_row(rows, self.schema_.is_category)
         if self.strategy == "marginal":
             drawn = rows.values[generator(self.random_state).permutation(len(rows))[: self.n_draws]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
-from askwise.parameters import Flag, Whole, check_limits
+from askwise.parameters import Choice, Flag, Whole, check_limits
 from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.modules import FrozenModule, is_torch_module
@@ -22,9 +23,9 @@ from askwise.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 MakeNetwork = Callable[[int, int], Any]
-REFERENCES = ("wrapped", "own")
 
 
+@dataclass(eq=False, repr=False)
 class MaskTrainedPredictor(SubsetPredictor):
     r"""A fresh classifier trained under masks, as most baselines are: the paper's AdMLP, and AdReMLP.
 
@@ -58,53 +59,34 @@ class MaskTrainedPredictor(SubsetPredictor):
         Seed, and whether to show a progress bar.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        masks: str | DrawMasks = "random",
-        reparametrized: bool = False,
-        network: MakeNetwork | None = None,
-        width: int = 100,
-        epochs: int = 100,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-4,
-        hidden: int = 64,
-        gate: bool = True,
-        holdout: float = 0.25,
-        reference: str = "wrapped",
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.masks = masks
-        self.reparametrized = reparametrized
-        self.network = network
-        self.width = width
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.hidden = hidden
-        self.gate = gate
-        self.holdout = holdout
-        self.reference = reference
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any
+    _: KW_ONLY
+    masks: str | DrawMasks = "random"
+    reparametrized: bool = False
+    network: MakeNetwork | None = None
+    width: int = 100
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-4
+    hidden: int = 64
+    gate: bool = True
+    holdout: float = 0.25
+    reference: str = "wrapped"
+    random_state: Any = None
+    progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         import_torch("MaskTrainedPredictor", "ConditionalPredictor")
         if not callable(self.masks) and not (isinstance(self.masks, str) and self.masks == "random"):
             raise InvalidInput(f'masks must be "random" or a function (values, generator) -> mask; got {self.masks!r}.')
-        if self.reference not in REFERENCES:
-            raise InvalidInput(f"reference must be one of {REFERENCES}; got {self.reference!r}.")
         if self.network is not None and not callable(self.network):
             raise InvalidInput(
                 "network must be a function (n_inputs, n_classes) -> torch.nn.Module, or a module; got "
                 f"{self.network!r}."
             )
-        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag()})
+        reference = Choice(("wrapped", "own"))
+        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag(), "reference": reference})
         rng = generator(self.random_state)
         self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):
@@ -174,7 +156,7 @@ def train_under_masks(
     """
     network = relu_network([coder.column.size, options.width, n_classes])
     _train_network(network, coder, rows, y, draw_masks, options)
-    return Layers.from_torch([network[0], network[2]], "relu")
+    return Layers.from_torch(network, "relu")
 
 
 def _train_network(

@@ -76,7 +76,7 @@ class FrozenModule:
         self._decide(output)
         if self.outputs == "logits":
             return _with_first_class(output, 0 * output)
-        if not _are_probabilities(output):
+        if not are_probabilities(output):
             raise InvalidInput(
                 'The wrapped torch module must return probabilities >= 0 that sum to one (outputs="probabilities"); '
                 "for some rows it does not."
@@ -90,15 +90,15 @@ class FrozenModule:
         with torch.no_grad():
             return np.asarray(torch.softmax(self.logits(X).double(), dim=1).cpu().numpy())
 
-    def layer_inputs(self, X: Any, name: str) -> np.ndarray:
-        """The inputs of the layer called `name`, (n, H)."""
+    def layer_inputs(self, X: Any, name: str, change: Change | None = None) -> np.ndarray:
+        """The inputs of the layer called `name`, (n, H); `change` as in `logits`."""
         import torch
 
         seen: dict[str, Any] = {}
 
         def remember(layer: str, part: Any, given: Any, output: Any) -> Any:
             seen[layer] = given
-            return output
+            return output if change is None else change(layer, part, given, output)
 
         with torch.no_grad():
             self._run(X, remember)
@@ -137,7 +137,7 @@ class FrozenModule:
             if self.outputs == "auto":
                 # Single logits of a few rows may lie in [0, 1] by chance.
                 enough = output.shape[1] > 1 or len(output) >= ROWS_TO_JUDGE_ONE_OUTPUT
-                self.outputs = "probabilities" if enough and _are_probabilities(output) else "logits"
+                self.outputs = "probabilities" if enough and are_probabilities(output) else "logits"
                 if self.outputs == "probabilities":
                     warnings.warn(
                         "The wrapped torch module returns probabilities, not logits; they are used as they are. Say so "
@@ -260,7 +260,8 @@ def _after_layer(name: str, part: Any, inputs: tuple[Any, ...], output: Any) -> 
     return output
 
 
-def _are_probabilities(output: Any) -> bool:
+def are_probabilities(output: Any) -> bool:
+    """Whether the outputs (n, C) of a module are probabilities and not logits; a single column is the second class."""
     sums = output.sum(dim=1)
     summed = sums <= 1 if output.shape[1] == 1 else (sums - 1).abs() < SUMS_TO_ONE_WITHIN
     return bool((output >= 0).all()) and bool(summed.all())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from askwise.errors import InvalidInput
 from askwise.networks import import_torch, seeded, train
-from askwise.parameters import ADAM, Flag, Limits, Number, Whole, check_limits
+from askwise.parameters import ADAM, Choice, Flag, Limits, Number, Whole, check_limits
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -21,7 +21,6 @@ from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
-KINDS = ("output", "last-layer", "low-rank")
 SMALLEST = 1e-12
 ADAPTER_LIMITS: Limits = {
     **ADAM,
@@ -33,6 +32,7 @@ ADAPTER_LIMITS: Limits = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ReparametrizedPredictor(SubsetPredictor):
     r"""The wrapped model on mean-imputed rows, reparametrized by the mask.
 
@@ -65,39 +65,22 @@ class ReparametrizedPredictor(SubsetPredictor):
         without the gate the loss is that of the training rows
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        kind: str = "output",
-        *,
-        epochs: int = 100,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        weight_decay: float = 1e-3,
-        hidden: int = 64,
-        rank: int = 4,
-        gate: bool = True,
-        holdout: float = 0.25,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.kind = kind
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.hidden = hidden
-        self.rank = rank
-        self.gate = gate
-        self.holdout = holdout
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any
+    kind: str = "output"
+    _: KW_ONLY
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    weight_decay: float = 1e-3
+    hidden: int = 64
+    rank: int = 4
+    gate: bool = True
+    holdout: float = 0.25
+    random_state: Any = None
+    progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        if self.kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {KINDS}; got {self.kind!r}.")
-        check_limits(self, {**ADAPTER_LIMITS, "rank": Whole(1)})
+        check_limits(self, {**ADAPTER_LIMITS, "kind": Choice(("output", "last-layer", "low-rank")), "rank": Whole(1)})
         import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
         self.fill_ = typical_row(rows, self.schema_.is_category)
         adapter = self._make_adapter(rows)

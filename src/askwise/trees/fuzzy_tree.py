@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.errors import InvalidInput
+from askwise.parameters import Choice, Limits, Number, Whole, check_limits
 from askwise.randomness import generator
 from askwise.trees.fuzzy_growth import T_NORMS, FuzzyGrowth, FuzzyRule, Slopes
-from askwise.trees.growth import check_amount, check_count, training_arrays
+from askwise.trees.growth import training_arrays
 from askwise.trees.partitions import quantile_partition, trapezium_membership
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
     r"""A decision tree over overlapping terms such as "low" and "high".
 
@@ -64,28 +66,25 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
     if petal length (cm) is not low and petal width (cm) is high: 2 (0.96, weight 45.0)
     """
 
-    def __init__(
-        self,
-        *,
-        n_terms: int = 3,
-        max_depth: int | None = 8,
-        min_weight_leaf: float = 10.0,
-        min_impurity_decrease: float = 0.001,
-        t_norm: str = "product",
-        n_subsets: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_terms = n_terms
-        self.max_depth = max_depth
-        self.min_weight_leaf = min_weight_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.t_norm = t_norm
-        self.n_subsets = n_subsets
-        self.random_state = random_state
+    limits: ClassVar[Limits] = {
+        **dict.fromkeys(("min_weight_leaf", "min_impurity_decrease"), Number(0)),
+        "n_terms": Whole(2),
+        "max_depth": Whole(1, optional=True),
+        "n_subsets": Whole(0),
+        "t_norm": Choice(tuple(T_NORMS)),
+    }
+
+    n_terms: int = 3
+    max_depth: int | None = 8
+    min_weight_leaf: float = 10.0
+    min_impurity_decrease: float = 0.001
+    t_norm: str = "product"
+    n_subsets: int = 0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FuzzyTreeClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
-        self._check_parameters()
+        check_limits(self, self.limits)
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float64)
         weights = by_class.sum(axis=1)
@@ -141,12 +140,3 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
         best = int(rule.value.argmax())
         condition = f"if {' and '.join(said)}" if said else "always"
         return f"{condition}: {self.classes_[best]} ({rule.value[best]:.2f}, weight {rule.weight:.1f})"
-
-    def _check_parameters(self) -> None:
-        check_count("n_terms", self.n_terms, 2)
-        check_count("max_depth", self.max_depth, 1, optional=True)
-        check_amount("min_weight_leaf", self.min_weight_leaf)
-        check_amount("min_impurity_decrease", self.min_impurity_decrease)
-        check_count("n_subsets", self.n_subsets, 0)
-        if not isinstance(self.t_norm, str) or self.t_norm not in T_NORMS:
-            raise InvalidInput(f't_norm must be "product" or "minimum"; got {self.t_norm!r}.')

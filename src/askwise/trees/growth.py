@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,6 @@ from askwise.errors import InvalidInput
 
 # Impurities closer than this are equal up to rounding.
 TIE = 1e-12
-
-
-def check_count(owner: str, value: Any, least: int, optional: bool = False) -> None:
-    """Raise an error unless `value` is a whole number of at least `least` (or None, where allowed)."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (whole and value >= least) and not (optional and value is None):
-        also = " or None" if optional else ""
-        raise InvalidInput(f"{owner} must be a whole number of at least {least}{also}; got {value!r}.")
-
-
-def check_amount(owner: str, value: Any, least: float = 0.0) -> None:
-    """Raise an error unless `value` is a finite number of at least `least`."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and least <= value < np.inf):
-        raise InvalidInput(f"{owner} must be a finite number of at least {least:g}; got {value!r}.")
 
 
 def refuse_missing_labels(y: Any) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from askwise.parameters import Limits, Number, Whole, check_limits
 from askwise.randomness import generator
 from askwise.trees.cart_growth import CartGrowth, TrainingTable
-from askwise.trees.growth import check_amount, check_count, training_arrays
+from askwise.trees.growth import training_arrays
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
     r"""A crisp decision tree whose splits stay good when other features are unknown.
 
@@ -51,30 +54,24 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
     (0.96, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        n_subsets: int = 10,
-        min_samples_split: int = 5,
-        min_samples_leaf: int = 2,
-        max_depth: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_subsets = n_subsets
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_depth = max_depth
-        self.min_impurity_decrease = min_impurity_decrease
-        self.random_state = random_state
+    limits: ClassVar[Limits] = {
+        "n_subsets": Whole(0),
+        "min_samples_split": Whole(2),
+        "min_samples_leaf": Whole(1),
+        "max_depth": Whole(1, optional=True),
+        "min_impurity_decrease": Number(0),
+    }
+
+    n_subsets: int = 10
+    min_samples_split: int = 5
+    min_samples_leaf: int = 2
+    max_depth: int | None = None
+    min_impurity_decrease: float = 0.0
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubsetCartClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
-        check_count("n_subsets", self.n_subsets, 0)
-        check_count("min_samples_split", self.min_samples_split, 2)
-        check_count("min_samples_leaf", self.min_samples_leaf, 1)
-        check_count("max_depth", self.max_depth, 1, optional=True)
-        check_amount("min_impurity_decrease", self.min_impurity_decrease)
+        check_limits(self, self.limits)
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float32)
         self.tree_ = CartGrowth(self, TrainingTable(rows, by_class), rng).tree()

@@ -1,32 +1,10 @@
-r"""The meaning of the names of adaptations, epistemic estimators and policies for images.
+"""The meaning of the names of adaptations, epistemic estimators and policies for images.
 
-Chosen on 500 validation images of MNIST with 2,000 training images and `small_cnn`, 4 x 4 patches; accuracy averaged
-over 2 to 10 patches. The wrapped network is frozen except in the last two lines, which train a copy of it.
-One seed; differences of a point are noise. The defaults were chosen by these figures, which are thus optimistic.
-
-=================================================  ==============  ======  ============  ======
-adaptation                                         policy          greedy  middle first  random
-=================================================  ==============  ======  ============  ======
-"mean" (the paper's CNN)                           value network   90.6    85.1          59.3
-"last-layer" (ReCNN)                               value network   90.4    86.1          64.9
-"conditional" (10 completions from similar ones)   similar images  93.1    91.6          76.1 *
-"conditional"                                      value network   91.7    91.6          76.1 *
-`PatchNetwork(pretrain_epochs=6)` (AdCNN)          value network   92.3    89.5          71.1
-... and `adapter_epochs=4` (AdReCNN)               value network   92.8    89.9          71.5
-=================================================  ==============  ======  ============  ======
-
-\* 300 images, 20 completions.
-
-So ``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
-(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image takes about ten evaluations
-of the network (about 5 ms). Completions are much better than filling with the mean image or with gray: with 4 random
-patches known (3,000 training and 600 test images), accuracy is 71 %, against 49 and 43 %. With any other adaptation
-``"greedy"`` is the paper's value network. Its inputs matter little as long as the features are among them (90.1 with
-all, 90.1 without the probabilities, 89.2 without the features); on-policy states in addition to random ones add half
-a point.
-
-``epistemic="auto"`` is dropout (30 samples, before the last layer if the network has no dropout) for torch
-modules and distance for other models. ``policy="static"`` acquires patches in the middle first.
+``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
+(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image takes about ten evaluations of
+the network. With any other adaptation ``"greedy"`` is the paper's value network. ``epistemic="auto"`` is dropout (30
+samples, before the last layer if the network has no dropout) for torch modules and distance for other models.
+``policy="static"`` acquires patches in the middle first. The comparison behind these choices is in `docs/images.md`.
 """
 
 from __future__ import annotations
@@ -37,9 +15,9 @@ from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.predict import SubsetPredictor
+from askwise.predict.final_layer import torch_module
 from askwise.predict.modules import dropout_layers, linear_layers
 from askwise.vision.dropout import PatchDropout
-from askwise.vision.last_layer import torch_module
 from askwise.vision.novelty import ImageNovelty
 from askwise.vision.predictors import PatchNetwork
 from askwise.vision.similar_answers import SimilarImagePredictor, SimilarImageValue

@@ -9,16 +9,17 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.epistemic.base import EpistemicEstimator
+from askwise.epistemic.dropout import under_dropout
 from askwise.errors import InvalidInput
 from askwise.parameters import Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.modules import dropout_layers
+from askwise.predict.final_layer import FinalLayer, LastLinear, torch_module, unfrozen
+from askwise.predict.modules import DropoutMasks, dropout_layers
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.vision.grid import ImageSchema
-from askwise.vision.last_layer import LastLayer, replace_part, run, shared_copy, torch_module
-from askwise.vision.predictors import PatchNetwork, fill_image
+from askwise.vision.predictors import N_PROBES, PatchNetwork, fill_image, image_layer
 
 
 class PatchDropout(EpistemicEstimator):
@@ -54,8 +55,7 @@ class PatchDropout(EpistemicEstimator):
         features = predictor.features(rows) if belief.features is None else belief.features
         if self._thinned:
             filled = rows.filled(predictor.fill_)
-            layer = predictor.layer_
-            seen = [layer.as_features(run(network, layer.model, filled)) for network in self._thinned]
+            seen = [layer.features(filled) for layer in self._thinned]
             return belief.with_members([predictor.answers(own, rows, self._weights[0]) for own in seen])
         return belief.with_members([predictor.answers(features, rows, weight) for weight in self._weights])
 
@@ -71,8 +71,7 @@ class PatchDropout(EpistemicEstimator):
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         check_limits(self, {"n_samples": Whole(1), "rate": Number(0, 1, above=True, below=True)})
-        module = torch_module(predictor.estimator_)
-        if module is None:
+        if torch_module(predictor.estimator_) is None:
             raise InvalidInput(
                 'epistemic="dropout" needs a torch.nn.Module; use epistemic="distance" or None for other classifiers.'
             )
@@ -82,36 +81,33 @@ class PatchDropout(EpistemicEstimator):
         else:
             rows, schema = predictor.training_rows_, predictor.schema_
             assert isinstance(schema, ImageSchema)
-            layer = LastLayer(predictor.model_, module, rows.take(slice(8)).filled(fill_image(rows, schema, "mean")))
-        rng = np.random.default_rng(seed_from(generator(self.random_state)))
-        self._thin(layer, rng)
+            layer = image_layer(predictor.model_, rows, fill_image(rows, schema, "mean"))
+        self._thin(layer, predictor, seed_from(generator(self.random_state)))
         self._beside = _BesideTheModel(predictor.model_, layer, self._weights, self._thinned)
 
-    def _thin(self, layer: LastLayer, rng: np.random.Generator) -> None:
-        """Last layers (k, H, C) under dropout; networks with their own masks if dropout is elsewhere."""
-        network = layer.module if layer.backbone is None else layer.backbone
-        drops = dropout_layers(network)
-        self._thinned: list[Any] = []
-        if layer.backbone is None and (
-            not drops or run(network, layer.model, layer.probe).shape[1] != len(layer.weight)
-        ):
+    def _thin(self, layer: FinalLayer, predictor: SubsetPredictor, seed: int) -> None:
+        """Last layers (k, H, C) under dropout; the layer of networks under dropout if that is elsewhere."""
+        drops = dropout_layers(torch_module(layer.model.estimator))
+        self._thinned: list[FinalLayer] = []
+        if not drops and not isinstance(layer, LastLinear):
             raise InvalidInput(
                 'epistemic="dropout" needs a network with dropout layers, or one whose last linear layer gives a logit '
                 'per class. Use epistemic="distance".'
             )
-        if drops and not _only_before_the_last_layer(network, drops, layer):
-            self._thinned = [_with_fixed_masks(network, rng) for _ in range(self.n_samples)]
+        if drops and not _only_before_the_last_layer(drops, layer, predictor.training_rows_):
+            masks = DropoutMasks(self.n_samples, seed)
+            self._thinned = [layer.around(under_dropout(layer.model, masks.only(k))) for k in range(self.n_samples)]
             self._weights = layer.weight[None]
             return
         rate = next(iter(drops.values())).p if drops else self.rate
-        kept = (rng.random((self.n_samples, len(layer.weight), 1)) >= rate) / (1 - rate)
+        kept = (np.random.default_rng(seed).random((self.n_samples, len(layer.weight), 1)) >= rate) / (1 - rate)
         self._weights = kept * layer.weight
 
 
 class _BesideTheModel:
     """The model's answers and those of its members, (n, (1 + k) C), as one model on completed images."""
 
-    def __init__(self, model: Any, layer: LastLayer, weights: np.ndarray, thinned: list[Any]) -> None:
+    def __init__(self, model: Any, layer: FinalLayer, weights: np.ndarray, thinned: list[FinalLayer]) -> None:
         self.model, self.layer, self.weights, self.thinned = model, layer, weights, thinned
         self.n_outputs = model.n_outputs * (1 + (len(thinned) or len(weights)))
 
@@ -119,57 +115,27 @@ class _BesideTheModel:
         features, bias = self.layer.features(rows), self.layer.bias
         logits = [features @ self.layer.weight + bias]
         if self.thinned:
-            seen = [self.layer.as_features(run(network, self.model, rows)) for network in self.thinned]
-            logits += [features @ self.weights[0] + bias for features in seen]
+            logits += [layer.features(rows) @ self.weights[0] + bias for layer in self.thinned]
         else:
             logits += [features @ weight + bias for weight in self.weights]
         return np.hstack([softmax(part, axis=1) for part in logits])
 
 
-def _only_before_the_last_layer(network: Any, drops: dict[str, Any], layer: LastLayer) -> bool:
+def _only_before_the_last_layer(drops: dict[str, Any], layer: FinalLayer, rows: EncodedRows) -> bool:
     """Whether the output of the only dropout layer is the features, so that dropout scales the features."""
     import torch
 
-    if len(drops) > 1 or layer.backbone is None:
+    if len(drops) > 1 or not isinstance(layer, LastLinear):
         return False
     factors = np.linspace(0.5, 1.5, len(layer.weight))
-    copied = shared_copy(network)
-    replace_part(copied, next(iter(drops)), _fixed(torch.as_tensor(factors)))
+
+    def scaled(name: str, part: Any, given: Any, output: Any) -> Any:
+        return output * torch.as_tensor(factors).to(output) if name in drops else output
+
+    images = layer.model.table(rows.take(slice(N_PROBES)).filled(np.zeros(1)))
+    module = unfrozen(layer.model.estimator).frozen_module
     try:
-        changed = run(copied, layer.model, layer.probe)
+        changed = module.layer_inputs(images, layer.name, scaled)
     except RuntimeError:  # the numbers of dropped units and of features differ
         return False
-    return bool(np.allclose(changed, layer.features(layer.probe) * factors, rtol=1e-4, atol=1e-5))
-
-
-def _with_fixed_masks(network: Any, rng: np.random.Generator) -> Any:
-    """The network with fixed masks for its dropout layers, of the shapes found with a first image."""
-    copied = shared_copy(network)
-    for name, part in dropout_layers(copied).items():
-        replace_part(copied, name, _drawn_once(part.p, type(part).__name__ != "Dropout", int(rng.integers(2**31))))
-    return copied
-
-
-def _fixed(factors: Any) -> Any:
-    from torch import nn
-
-    class Fixed(nn.Module):
-        def forward(self, units: Any) -> Any:
-            return units * factors.to(units)
-
-    return Fixed()
-
-
-def _drawn_once(rate: float, per_channel: bool, seed: int) -> Any:
-    import torch
-    from torch import nn
-
-    class DrawnOnce(nn.Module):
-        """Drops the same units in every call and for every image."""
-
-        def forward(self, units: Any) -> Any:
-            shape = (units.shape[1], *(1 for _ in units.shape[2:])) if per_channel else units.shape[1:]
-            kept = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) >= rate
-            return units * kept.to(units) / (1 - rate)
-
-    return DrawnOnce()
+    return bool(np.allclose(changed, module.layer_inputs(images, layer.name) * factors, rtol=1e-4, atol=1e-5))

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import Layers, import_torch, seeded
+from askwise.networks import Layers, import_torch, seeded, train
 from askwise.parameters import ADAM, SHARE, Flag, Limits, Several, Whole, check_limits
-from askwise.predict.adapters import mask_network
+from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
+from askwise.predict.black_box import wrap
+from askwise.predict.final_layer import FinalLayer, any_final_layer, torch_module
+from askwise.predict.modules import are_probabilities, as_tensor
+from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import sample
 from askwise.vision.grid import ImageSchema
-from askwise.vision.last_layer import LastLayer, are_probabilities, run, torch_module
-from askwise.vision.training import PatchBatches, fit_network, train_under_patches
+from askwise.vision.training import PatchBatches, train_under_patches
 
 FILLS = ("mean", "gray")
 FEATURES_KEPT = 16_000_000
+N_PROBES = 4
 
 
+@dataclass(eq=False, repr=False)
 class PatchNetwork(SubsetPredictor):
     r"""p(y | known patches) by one network whose hidden patches are filled in.
 
@@ -63,36 +70,19 @@ class PatchNetwork(SubsetPredictor):
         "cosine": Flag(),
     }
 
-    schema_: Any
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        fill: str = "mean",
-        pretrain_epochs: int = 0,
-        adapter_epochs: int = 0,
-        visible: Sequence[float] = (0.2, 1.0),
-        refresh: int = 1,
-        hidden: int = 64,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        cosine: bool = True,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(estimator)
-        self.fill = fill
-        self.pretrain_epochs = pretrain_epochs
-        self.adapter_epochs = adapter_epochs
-        self.visible = visible
-        self.refresh = refresh
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.cosine = cosine
-        self.random_state = random_state
-        self.progress = progress
+    estimator: Any = None
+    _: KW_ONLY
+    fill: str = "mean"
+    pretrain_epochs: int = 0
+    adapter_epochs: int = 0
+    visible: Sequence[float] = (0.2, 1.0)
+    refresh: int = 1
+    hidden: int = 64
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    cosine: bool = True
+    random_state: Any = None
+    progress: bool | str = False
 
     @property
     def rows_at_once(self) -> int:
@@ -153,24 +143,27 @@ class PatchNetwork(SubsetPredictor):
             )
         self.fill_ = fill_image(rows, self.schema_, self.fill)
         rng = generator(self.random_state)
-        module = torch_module(self.estimator_)
-        if self.pretrain_epochs:
-            module = self._pretrained(module, rows, y, seed_from(rng))
-        self.layer_ = LastLayer(self.model_, module, rows.take(slice(8)).filled(self.fill_))
+        model = self._pretrained(rows, y, seed_from(rng)) if self.pretrain_epochs else self.model_
+        self.layer_ = image_layer(model, rows, self.fill_)
         self.psi_: Layers | None = None
         if self.adapter_epochs:
             import_torch("PatchNetwork", "adapter_epochs=0")
             with seeded(seed_from(rng)):
                 self.psi_ = self._adapted(rows, y, rng)
 
-    def _pretrained(self, module: Any, rows: EncodedRows, y: np.ndarray, seed: int) -> Any:
-        if module is None:
+    def _pretrained(self, rows: EncodedRows, y: np.ndarray, seed: int) -> FrozenModel:
+        import torch
+
+        assert isinstance(self.schema_, ImageSchema)
+        network = copy.deepcopy(torch_module(self.estimator_))
+        if network is None:
             raise InvalidInput(
                 "pretrain_epochs need a torch.nn.Module, which is copied and trained; got "
                 f"{type(self.estimator_).__name__}."
             )
-        network, probe = copy.deepcopy(module), rows.take(slice(2)).filled(self.fill_)
-        logits = run(network.eval(), self.model_, probe)
+        with torch.no_grad():
+            images = self.model_.table(rows.take(slice(2)).filled(self.fill_))
+            logits = network.eval()(as_tensor(images, network))
         if logits.shape[1:] != self.classes_.shape or are_probabilities(logits):
             raise InvalidInput(
                 f"pretrain_epochs need a network that returns one logit for each of the {len(self.classes_)} classes; "
@@ -187,43 +180,44 @@ class PatchNetwork(SubsetPredictor):
                 cosine=self.cosine,
                 progress=self.progress,
             )
-        return network
+        return FrozenModel(wrap(network, self.classes_.tolist(), "logits"), self.schema_)
 
     def _adapted(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> Layers:
         """The network of the mask, trained on features that are computed once per draw of masks."""
         import torch
 
-        weight, bias = (torch.as_tensor(part, dtype=torch.float32) for part in (self.layer_.weight, self.layer_.bias))
-        labels, width = torch.as_tensor(y), len(weight)
-        psi = mask_network(len(self.schema_.features), self.hidden, sum(weight.shape))
+        labels, adapter = torch.as_tensor(y), ScaleAndShift(self.layer_)
+        parameters = adapter.build(len(self.schema_.features), self.hidden)
 
-        def loss(batch: Any) -> Any:
-            change = psi(mask[batch])
-            logits = (features[batch] * (1 + change[:, :width])) @ weight + bias + change[:, width:]
-            return torch.nn.functional.cross_entropy(logits, labels[batch])
+        def loss(features: Any, mask: Any, label: Any) -> Any:
+            return torch.nn.functional.cross_entropy(adapter.logits(features, mask), label)
 
         for start in range(0, self.adapter_epochs, self.refresh):
             drawn = sample(len(rows), len(self.schema_.features), rng) & self.schema_.any_column(rows.observed)
-            mask = torch.as_tensor(drawn, dtype=torch.float32)
-            features = torch.as_tensor(self._masked_features(rows, drawn), dtype=torch.float32)
-            fit_network(
-                list(psi.parameters()),
-                len(rows),
+            seen = [torch.as_tensor(part, dtype=torch.float32) for part in (self._masked_features(rows, drawn), drawn)]
+            train(
+                parameters,
+                partial(tuple, [*seen, labels]),
                 loss,
                 epochs=min(self.refresh, self.adapter_epochs - start),
                 batch_size=self.batch_size,
                 learning_rate=self.learning_rate,
-                cosine=False,
                 description="adapting",
                 progress=self.progress,
             )
-        return Layers.from_torch([psi[0], psi[2]], "relu")
+        adapter.freeze()
+        return adapter.psi
 
     def _masked_features(self, rows: EncodedRows, mask: np.ndarray) -> np.ndarray:
         parts = [
             self.features(rows.take(part).masked(self.schema_.expand(mask[part]))) for part in self._blocks(len(rows))
         ]
         return np.concatenate(parts)
+
+
+def image_layer(model: FrozenModel, rows: EncodedRows, fill: np.ndarray) -> FinalLayer:
+    """The last layer of a network of images; log probabilities of a model that has none."""
+    return any_final_layer(model, rows.take(slice(N_PROBES)).filled(fill))
 
 
 def fill_image(rows: EncodedRows, schema: ImageSchema, fill: str) -> np.ndarray:

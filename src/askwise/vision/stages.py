@@ -17,28 +17,17 @@ from askwise.vision.value import PatchValueNetwork
 
 # Epochs of (pretraining under masks, adapter, policy); the baselines: (pretraining, none, joint).
 STAGES: dict[str, dict[str, tuple[int, int, int]]] = {
-    "paper": {
-        "CNN": (0, 0, 100),
-        "ReCNN": (0, 60, 40),
-        "AdCNN": (40, 0, 60),
-        "AdReCNN": (40, 40, 20),
-        "DIME": (25, 0, 75),
-        "VIP": (0, 0, 100),
-        "GDFS": (25, 0, 75),
-    },
-    "quick": {
-        "CNN": (0, 0, 4),
-        "ReCNN": (0, 6, 4),
-        "AdCNN": (6, 0, 4),
-        "AdReCNN": (6, 4, 4),
-        "DIME": (4, 0, 6),
-        "VIP": (0, 0, 10),
-        "GDFS": (4, 0, 6),
-    },
+    "CNN": {"paper": (0, 0, 100), "quick": (0, 0, 4)},
+    "ReCNN": {"paper": (0, 60, 40), "quick": (0, 6, 4)},
+    "AdCNN": {"paper": (40, 0, 60), "quick": (6, 0, 4)},
+    "AdReCNN": {"paper": (40, 40, 20), "quick": (6, 4, 4)},
+    "DIME": {"paper": (25, 0, 75), "quick": (4, 0, 6)},
+    "VIP": {"paper": (0, 0, 100), "quick": (0, 0, 10)},
+    "GDFS": {"paper": (25, 0, 75), "quick": (4, 0, 6)},
 }
-METHODS = tuple(STAGES["paper"])
+METHODS = tuple(STAGES)
 BASELINES: dict[str, type[PatchBaseline]] = {"DIME": PatchDIME, "VIP": PatchVIP, "GDFS": PatchGDFS}
-PROFILES = tuple(STAGES)
+PROFILES = ("paper", "quick")
 QUICK_STATES = 4000
 
 
@@ -73,7 +62,7 @@ def method(
             f"method: name must be one of {METHODS} and profile one of {PROFILES}; got {name!r} and {profile!r}."
         )
     grid = PatchGrid(4, 4) if grid is None else grid
-    pretrain, adapter, policy = STAGES[profile][name]
+    pretrain, adapter, policy = STAGES[name][profile]
     paper = profile == "paper"
     common: dict[str, Any] = {"random_state": random_state, "progress": progress}
     if name in BASELINES:

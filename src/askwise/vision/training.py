@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from askwise.errors import InvalidInput
-from askwise.networks import import_torch, seeded
-from askwise.progress import track
+from askwise.networks import import_torch, seeded, train
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.vision.grid import ImageSchema, PatchGrid
@@ -44,8 +42,11 @@ class PatchBatches:
         self.labels = torch.as_tensor(y, device=self.device)
         self.schema = schema
 
-    def __len__(self) -> int:
-        return len(self.values)
+    def row_numbers(self) -> tuple[Any]:
+        """(N,) all rows, to be drawn by `train`."""
+        import torch
+
+        return (torch.arange(len(self.values)),)
 
     def images(self, rows: Any, mask: Any) -> Any:
         """Images `rows` (n,) in which only the patches of `mask` (n, M) are visible, by weights from 0 to 1."""
@@ -66,37 +67,6 @@ class PatchBatches:
         return (ranks < sizes).to(self.device) & self.available[rows]
 
 
-def fit_network(
-    parameters: Sequence[Any],
-    n_rows: int,
-    loss: Callable[[Any], Any],
-    *,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    cosine: bool = True,
-    description: str = "training",
-    progress: bool | str = False,
-) -> None:
-    """Adam on ``loss(rows)`` over shuffled batches of row numbers; the rate falls by a cosine where `cosine` is set."""
-    import torch
-
-    optimizer = torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay)
-    n_steps = max(1, epochs * -(-n_rows // batch_size))
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps) if cosine else None
-    for _ in track(range(epochs), description, epochs, progress):
-        order: Any = torch.randperm(n_rows)
-        for rows in order.split(batch_size):
-            if len(rows) < 2:  # one image alone has no batch statistics
-                continue
-            optimizer.zero_grad()
-            loss(rows).backward()
-            optimizer.step()
-            if schedule is not None:
-                schedule.step()
-
-
 def train_under_patches(
     network: Any,
     data: PatchBatches,
@@ -112,9 +82,9 @@ def train_under_patches(
     from torch.nn.functional import cross_entropy
 
     network.train()
-    fit_network(
+    train(
         [parameter for parameter in network.parameters() if parameter.requires_grad],
-        len(data),
+        data.row_numbers,
         lambda rows: cross_entropy(
             network(data.images(rows, data.visible_masks(rows, visible))).float(), data.labels[rows]
         ),
@@ -122,6 +92,7 @@ def train_under_patches(
         batch_size=batch_size,
         learning_rate=learning_rate,
         cosine=cosine,
+        smallest_batch=2,  # one image alone has no batch statistics
         description="training under masks" if visible[0] < 1 else "training",
         progress=progress,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,10 +15,11 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.networks import Layers, import_torch, seeded
+from askwise.networks import Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, WIDTHS, Limits, Whole, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import wrap
+from askwise.predict.final_layer import LastLinear
 from askwise.predict.modules import is_torch_module
 from askwise.predict.wrapped import FrozenModel
 from askwise.prices import as_prices
@@ -28,15 +29,15 @@ from askwise.schema import Groups, read_table
 from askwise.uncertainty import entropy
 from askwise.value import per_cost
 from askwise.vision.grid import ImageSchema
-from askwise.vision.last_layer import LastLayer, replace_part
-from askwise.vision.predictors import PatchNetwork, fill_image
-from askwise.vision.training import PatchBatches, fit_network, train_under_patches
+from askwise.vision.predictors import PatchNetwork, fill_image, image_layer
+from askwise.vision.training import PatchBatches, train_under_patches
 
 HIDDEN_LOGIT = -1e9
 MOST_STEPS = 10
 """Purchases in a training episode, which is the largest budget of the paper."""
 
 
+@dataclass(eq=False, repr=False)
 class PatchBaseline(FeatureAcquirer):
     """A baseline on patches; subclasses implement `_loss`.
 
@@ -73,34 +74,19 @@ class PatchBaseline(FeatureAcquirer):
         "policy_learning_rate": POSITIVE,
     }
 
-    def __init__(
-        self,
-        network: Any,
-        *,
-        groups: Groups = None,
-        hidden: Sequence[int] | None = None,
-        dropout: float = 0.3,
-        pretrain_epochs: int | None = None,
-        epochs: int | None = None,
-        learning_rate: float = 1e-3,
-        policy_learning_rate: float = 1e-4,
-        batch_size: int = 64,
-        costs: Any = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-    ) -> None:
-        self.network = network
-        self.groups = groups
-        self.hidden = hidden
-        self.dropout = dropout
-        self.pretrain_epochs = pretrain_epochs
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.policy_learning_rate = policy_learning_rate
-        self.batch_size = batch_size
-        self.costs = costs
-        self.random_state = random_state
-        self.progress = progress
+    network: Any
+    _: KW_ONLY
+    groups: Groups = None
+    hidden: Sequence[int] | None = None
+    dropout: float = 0.3
+    pretrain_epochs: int | None = None
+    epochs: int | None = None
+    learning_rate: float = 1e-3
+    policy_learning_rate: float = 1e-4
+    batch_size: int = 64
+    costs: Any = None
+    random_state: Any = None
+    progress: bool | str = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on images (N, C, H, W) and their labels."""
@@ -131,9 +117,13 @@ class PatchBaseline(FeatureAcquirer):
         raise NotImplementedError
 
     def _trained(self, rows: EncodedRows, y: np.ndarray) -> tuple[Any, Layers]:
+        from torch import nn
+
         network, schema = copy.deepcopy(self.network), self.schema_
         assert isinstance(schema, ImageSchema)
-        data = PatchBatches(rows, y, schema, fill_image(rows, schema, "mean"), network)
+        fill = fill_image(rows, schema, "mean")
+        data = PatchBatches(rows, y, schema, fill, network)
+        hidden = self.default_hidden if self.hidden is None else self.hidden
         pretrain = self.default_pretrain_epochs if self.pretrain_epochs is None else self.pretrain_epochs
         epochs = self.default_epochs if self.epochs is None else self.epochs
         with seeded(seed_from(generator(self.random_state))):
@@ -147,13 +137,15 @@ class PatchBaseline(FeatureAcquirer):
                 progress=self.progress,
             )
             model = FrozenModel(wrap(network, self.classes_.tolist()), schema)
-            layer = LastLayer(model, network, rows.take(slice(8)).filled(data.fill.double().cpu().numpy()))
-            both = TwoNetworks(network, layer, data, self._chooser(len(layer.weight)))
-            self._train_jointly(both, len(rows), epochs)
-        return both.whole(), Layers.from_torch([p for p in both.chooser.cpu() if hasattr(p, "weight")], "relu")
+            layer = image_layer(model, rows, fill)
+            widths = [len(layer.weight) + len(self.features_), *hidden, len(self.features_)]
+            chooser = relu_network(widths, nn.Dropout(self.dropout))
+            both = TwoNetworks(network, layer.name if isinstance(layer, LastLinear) else None, data, chooser)
+            self._train_jointly(both, epochs)
+        return both.trained(), Layers.from_torch(chooser.cpu(), "relu")
 
-    def _train_jointly(self, both: TwoNetworks, n_rows: int, epochs: int) -> None:
-        n_steps, step = max(1, epochs * -(-n_rows // self.batch_size)), 0
+    def _train_jointly(self, both: TwoNetworks, epochs: int) -> None:
+        n_steps, step = max(1, epochs * -(-len(both.data.values) // self.batch_size)), 0
 
         def loss(rows: Any) -> Any:
             nonlocal step
@@ -161,61 +153,44 @@ class PatchBaseline(FeatureAcquirer):
             return self._loss(both, rows, min(1.0, step / n_steps))
 
         groups = [
-            {"params": [p for p in both.network_parameters() if p.requires_grad]},
+            {"params": [p for p in both.network.parameters() if p.requires_grad]},
             {"params": list(both.chooser.parameters()), "lr": self.policy_learning_rate},
         ]
-        fit_network(
+        train(
             groups,
-            n_rows,
+            both.data.row_numbers,
             loss,
             epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
+            cosine=True,
+            smallest_batch=2,
             description="learning to choose",
             progress=self.progress,
         )
-
-    def _chooser(self, n_features: int) -> Any:
-        from torch import nn
-
-        assert isinstance(self.schema_, ImageSchema)
-        widths = [n_features + len(self.features_), *(self.default_hidden if self.hidden is None else self.hidden)]
-        layers: list[Any] = []
-        for n_in, n_out in pairwise(widths):
-            layers += [nn.Linear(n_in, n_out), nn.ReLU(), nn.Dropout(self.dropout)]
-        return nn.Sequential(*layers, nn.Linear(widths[-1], len(self.features_)))
 
 
 class TwoNetworks:
     """Predictor and chooser in training: `predict` and `choose`, and episodes that follow a choice."""
 
-    def __init__(self, network: Any, layer: LastLayer, data: PatchBatches, chooser: Any) -> None:
-        from torch import nn
+    def __init__(self, network: Any, last: str | None, data: PatchBatches, chooser: Any) -> None:
+        self.data, self.network, self.chooser = data, network, chooser.to(data.device)
+        self._hook = None if last is None else network.get_submodule(last).register_forward_pre_hook(self._remember)
 
-        self.data, self.backbone = data, network
-        self.head: Any = nn.Identity()
-        self.head_name = ""
-        if layer.backbone is not None:  # the last layer is separate while both are trained
-            self.head_name = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)][-1]
-            self.head = network.get_submodule(self.head_name)
-            replace_part(network, self.head_name, nn.Identity())
-        self.chooser = chooser.to(data.device)
+    def _remember(self, layer: Any, inputs: tuple[Any, ...]) -> None:
+        self._features = inputs[0]
 
-    def network_parameters(self) -> list[Any]:
-        """The parameters of the predictor."""
-        return [*self.backbone.parameters(), *self.head.parameters()]
-
-    def whole(self) -> Any:
-        """The predictor including its last layer, in evaluation mode."""
-        if self.head_name:
-            replace_part(self.backbone, self.head_name, self.head)
+    def trained(self) -> Any:
+        """The predictor after training, in evaluation mode."""
+        if self._hook is not None:
+            self._hook.remove()
         self.chooser.eval()
-        return self.backbone.eval()
+        return self.network.eval()
 
     def predict(self, rows: Any, mask: Any) -> tuple[Any, Any]:
         """The inputs of the last layer for masked images, and their logits."""
-        features = self.backbone(self.data.images(rows, mask))
-        return features.float(), self.head(features).float()
+        logits = self.network(self.data.images(rows, mask)).float()
+        return (logits if self._hook is None else self._features.float()), logits
 
     def choose(self, features: Any, mask: Any) -> Any:
         """(n, M) logits of the patches."""
@@ -242,7 +217,7 @@ class TwoNetworks:
         steps = torch.randint(min(MOST_STEPS, n_patches), (len(rows),), device=self.data.device)
         mask = torch.zeros_like(available)
         bought = torch.zeros_like(steps)
-        for part in (self.backbone, self.chooser):
+        for part in (self.network, self.chooser):
             part.eval()
         with torch.no_grad():
             for step in range(int(steps.max()) + 1):
@@ -253,7 +228,7 @@ class TwoNetworks:
                 bought[going] = best
                 further = going[step < steps[going]]
                 mask[further] |= one_hot(bought[further], n_patches).bool() & available[further]
-        for part in (self.backbone, self.chooser):
+        for part in (self.network, self.chooser):
             part.train()
         return mask, bought, mask | (one_hot(bought, n_patches).bool() & available)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from askwise.networks import Layers, import_torch, seeded
+from askwise.networks import Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
 from askwise.predict.belief import Belief
 from askwise.randomness import seed_from
@@ -16,12 +17,12 @@ from askwise.value import ValueEstimator
 from askwise.value.base import State
 from askwise.value.targets import HeldOutStates, value_targets
 from askwise.vision.predictors import PatchNetwork
-from askwise.vision.training import fit_network
 
 MOST_STATES = 200_000
 """Maximum number of states kept for further training: 400 MB with 512 features."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PatchValueNetwork(ValueEstimator):
     r"""Predicts what each patch will reduce u and e by, from the inputs of the last layer, the mask and the prediction.
 
@@ -59,38 +60,19 @@ class PatchValueNetwork(ValueEstimator):
         "on_policy": Number(0, 1),
     }
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 256,
-        dropout: float = 0.3,
-        l1: float = 0.0,
-        rounds: int = 4,
-        on_policy: float = 0.5,
-        n_states: int | None = None,
-        n_candidates: int | None = 4,
-        epochs: int = 10,
-        keep: bool = True,
-        learning_rate: float = 1e-3,
-        batch_size: int = 64,
-        random_state: int = 0,
-        progress: bool | str = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            dropout=dropout,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            l1=l1,
-            n_candidates=n_candidates,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.n_states = n_states  # type: ignore[assignment]
-        self.rounds = rounds
-        self.on_policy = on_policy
-        self.keep = keep
+    hidden: int = 256
+    dropout: float = 0.3
+    l1: float = 0.0
+    rounds: int = 4
+    on_policy: float = 0.5
+    n_states: int | None = None  # type: ignore[assignment]
+    n_candidates: int | None = 4
+    epochs: int = 10
+    keep: bool = True
+    learning_rate: float = 1e-3
+    batch_size: int = 64
+    random_state: int = 0
+    progress: bool | str = False
 
     def fit(self, held_out: HeldOutStates) -> Self:
         """Draw states, compute their targets and train both heads on them, round by round."""
@@ -169,43 +151,29 @@ class PatchValueNetwork(ValueEstimator):
         if self._heads is None:  # the scales of the first round are used in all rounds
             self.center_, self.spread_ = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-3)
             self.scale_ = np.array([targets[:, head][there[:, head]].std() or 1.0 for head in (0, 1)])
-            self._heads = self._network(inputs.shape[1], targets.shape[2])
+            widths = [inputs.shape[1], self.hidden, self.hidden, 2 * targets.shape[2]]
+            self._heads = relu_network(widths, torch.nn.Dropout(self.dropout))
         network = self._heads
         seen = torch.as_tensor((inputs - self.center_) / self.spread_, dtype=torch.float32)
         wanted = torch.as_tensor(targets / self.scale_[:, None], dtype=torch.float32)
         known = torch.as_tensor(there, dtype=torch.float32)
 
-        def loss(rows: Any) -> Any:
-            error = (network(seen[rows]).view(-1, *wanted.shape[1:]) - wanted[rows]) ** 2 * known[rows]
+        def loss(seen: Any, wanted: Any, known: Any) -> Any:
+            error = (network(seen).view(wanted.shape) - wanted) ** 2 * known
             penalty = sum(weight.abs().sum() for weight in network.parameters()) if self.l1 else 0.0
-            return error.sum() / known[rows].sum().clamp(min=1) + self.l1 * penalty
+            return error.sum() / known.sum().clamp(min=1) + self.l1 * penalty
 
-        network.train()
-        fit_network(
-            list(network.parameters()),
-            len(seen),
+        train(
+            network.parameters(),
+            lambda: (seen, wanted, known),
             loss,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            cosine=False,
             description="training the value network",
             progress=self.progress,
         )
-        self.layers_ = Layers.from_torch([network[0], network[3], network[6]], "relu")
-
-    def _network(self, n_inputs: int, n_patches: int) -> Any:
-        from torch import nn
-
-        return nn.Sequential(
-            nn.Linear(n_inputs, self.hidden),
-            nn.ReLU(),
-            nn.Dropout(self.dropout),
-            nn.Linear(self.hidden, self.hidden),
-            nn.ReLU(),
-            nn.Dropout(self.dropout),
-            nn.Linear(self.hidden, 2 * n_patches),
-        )
+        self.layers_ = Layers.from_torch(network, "relu")
 
 
 def _backbone(held_out: HeldOutStates) -> PatchNetwork | None:

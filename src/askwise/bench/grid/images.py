@@ -13,6 +13,7 @@ from askwise.errors import InvalidInput
 from askwise.networks import seeded
 from askwise.selector import DynamicFeatureSelector
 from askwise.vision import PatchGrid, efficientnet_lite0, method, resnet18, small_cnn, train_classifier
+from askwise.vision.stages import STAGES
 
 if TYPE_CHECKING:
     from askwise.acquire.acquirer import FeatureAcquirer
@@ -44,11 +45,11 @@ def draw_images(data: str, prices: str, seed: int, limits: Limits, settings: Set
     }
 
 
-def trained_network(task: Task) -> Any:
-    """The network that all methods of a seed start from."""
+def trained_network(task: Task, make: Callable[[int], Any] | None = None) -> Any:
+    """The network that all methods of a seed start from, or one that `make` makes for a number of classes."""
     n_classes = len(np.unique(task.y_train))
     with seeded(task.seed):
-        network = _network(task.data, task.settings.images, n_classes)
+        network = make(n_classes) if make else _network(task.data, task.settings.images, n_classes)
     epochs = NETWORK_EPOCHS[task.settings.images]
     return train_classifier(network, task.X_train, task.y_train, epochs=epochs, random_state=task.seed)
 
@@ -82,6 +83,22 @@ def _standardized(network: Any) -> Any:
 
 def _fit_paper_method(name: str, task: Task) -> FeatureAcquirer:
     made = method(name, trained_network(task), task.groups, profile=task.settings.images, random_state=task.seed)
+    if task.settings.images == "quick" and task.data == "imagenette" and isinstance(made, DynamicFeatureSelector):
+        made.set_params(policy__value__n_states=len(task.y_train))  # a large network: fewer states than for the others
+    return made.fit(task.X_train, task.y_train)
+
+
+def _fit_longer(task: Task) -> FeatureAcquirer:
+    """AdCNN trained under masks for as many epochs as DIME and GDFS train their predictor in both of their stages."""
+    profile = task.settings.images
+    pretrain, _, joint = STAGES["DIME"][profile]
+    made = method("AdCNN", trained_network(task), task.groups, profile=profile, random_state=task.seed)
+    return made.set_params(adaptation__pretrain_epochs=pretrain + joint).fit(task.X_train, task.y_train)
+
+
+def _fit_resnet(task: Task) -> FeatureAcquirer:
+    network = trained_network(task, lambda n_classes: resnet18(n_classes, CHANNELS[task.data]))
+    made = method("AdCNN", network, task.groups, profile=task.settings.images, random_state=task.seed)
     return made.fit(task.X_train, task.y_train)
 
 
@@ -101,3 +118,9 @@ IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
     "patch-gdfs": ("images: GDFS", partial(_fit_paper_method, "GDFS")),
 }
 """Title, and how it is fitted on a task."""
+
+IMAGE_VARIANTS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
+    "adcnn-longer": ("images: AdCNN, as many epochs under masks as DIME and GDFS", _fit_longer),
+    "adcnn-resnet18": ("images: AdCNN around a ResNet-18 trained from scratch", _fit_resnet),
+}
+"""Other settings of AdCNN: why the baselines are ahead of it, and the paper's network with less training."""

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from askwise import baselines
 from askwise.acquire import DQN, Greedy
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.bench.grid.images import IMAGE_METHODS
+from askwise.bench.grid.images import IMAGE_METHODS, IMAGE_VARIANTS
 from askwise.bench.grid.tasks import Task
 from askwise.errors import InvalidInput, listed
 from askwise.predict import MaskTrainedPredictor, ReparametrizedPredictor, RulePredictor
@@ -139,4 +139,4 @@ METHODS: dict[str, Method] = {
     "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }
 TABULAR = list(METHODS)
-METHODS |= {name: Method(title, fit) for name, (title, fit) in IMAGE_METHODS.items()}
+METHODS |= {name: Method(title, fit) for name, (title, fit) in (IMAGE_METHODS | IMAGE_VARIANTS).items()}

@@ -41,7 +41,7 @@ class Profile:
 
 
 PAPERS_TABLES = ("wine", "heart", "cirrhosis", "yeast", "diabetes130")
-MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(1000, 300)}
+MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(600, 200)}
 PROFILES = {
     "quick": Profile(("wine",), 1, Limits(2000, 500), MOST_IMAGES, own_tables=1),
     "paper": Profile(PAPERS_TABLES, 5, Limits(10_000, 2000), {}, own_tables=9, settings=PAPERS),
@@ -98,14 +98,11 @@ class Grid:
         """The studies of each trial by suite."""
         trials: dict[Trial, dict[str, Study]] = {}
         for name, suite in self.chosen.items():
-            methods = [method for method in self._methods(suite) if METHODS[method].installed]
+            methods = [method for method in suite.chosen(self.methods) if METHODS[method].installed]
             for table, method in product(self._tables(suite), methods):
                 for seed in range(self.seeds or self.scale.n_seeds):
                     trials.setdefault(Trial(table, method, suite.prices, seed), {})[name] = suite.study
         return dict(sorted(trials.items()))
-
-    def _methods(self, suite: Suite) -> list[str]:
-        return [name for name in suite.methods if self.methods is None or name in self.methods]
 
     def _tables(self, suite: Suite) -> Sequence[str]:
         if suite.data is None:
@@ -116,7 +113,7 @@ class Grid:
 
     def not_installed(self) -> list[str]:
         """Methods that are skipped for the lack of an optional package, a sentence each."""
-        wanted = {name for suite in self.chosen.values() for name in self._methods(suite)}
+        wanted = {name for suite in self.chosen.values() for name in suite.chosen(self.methods)}
         return [
             f"{name} is skipped, because its package {METHODS[name].package} is not installed."
             for name in sorted(wanted)
@@ -127,7 +124,7 @@ class Grid:
         """Methods and data that were asked for by name but are not part of a suite, a sentence each."""
         found = []
         for name, suite in self.chosen.items():
-            lacking = [method for method in self.methods or [] if method not in suite.methods]
+            lacking = [method for method in self.methods or [] if method not in suite.chosen([method])]
             if lacking:
                 found.append(f"{name} takes the methods {', '.join(suite.methods)}; not {', '.join(lacking)}.")
             lacking = [table for table in self.data or [] if table not in self._tables(suite)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from askwise.bench.grid.images import IMAGE_METHODS, IMAGES
+from askwise.bench.grid.images import IMAGE_METHODS, IMAGE_VARIANTS, IMAGES
 from askwise.bench.grid.methods import TABULAR
 from askwise.bench.grid.trials import Study
 from askwise.bench.studies.accuracy import accuracy
@@ -39,7 +39,8 @@ WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"
 class Suite:
     """What is measured (`study`) of which methods, under which prices, and where the paper has it.
 
-    `data` are its own tables, None = those of the profile; `without` are tables of the profile that it leaves out.
+    `data` are its own tables, None = those of the profile; `without` are tables of the profile that it leaves out, and
+    `on_request` further methods, which are run only if they are named.
     """
 
     title: str
@@ -49,6 +50,11 @@ class Suite:
     prices: str = "uniform"
     data: Sequence[str] | None = None
     without: Sequence[str] = ()
+    on_request: Sequence[str] = ()
+
+    def chosen(self, methods: Sequence[str] | None) -> list[str]:
+        """Its methods among the named ones; None = all but those on request."""
+        return [name for name in (*self.methods, *self.on_request) if name in (methods or self.methods)]
 
 
 SUITES: dict[str, Suite] = {
@@ -86,5 +92,12 @@ SUITES: dict[str, Suite] = {
     "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
     "prices": Suite("Accuracy under published prices", "beyond", accuracy, COMPARED, "published", PRICED),
     "switch": Suite("One feature tells which others matter", "beyond", accuracy, COMPARED, data=("switch",)),
-    "images": Suite("Images patch by patch", "Table 4, Figures 2 and 3", images, list(IMAGE_METHODS), data=IMAGES),
+    "images": Suite(
+        "Images patch by patch",
+        "Table 4, Figures 2 and 3",
+        images,
+        list(IMAGE_METHODS),
+        data=IMAGES,
+        on_request=list(IMAGE_VARIANTS),
+    ),
 }

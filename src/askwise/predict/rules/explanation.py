@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -63,6 +63,9 @@ class ExplainedRule:
         }
 
 
+Rule = TypeVar("Rule", bound=ExplainedRule)
+
+
 @dataclass(frozen=True)
 class FiringRule(ExplainedRule):
     """A reduced rule that contributes to the answer; `weight` is its share."""
@@ -106,7 +109,8 @@ def summary(firing: Sequence[FiringRule], possible: Sequence[PossibleRule], most
     """Merge rules with the same text, and keep the `most` important of both kinds."""
     speaking = [_merged_firing(alike) for alike in _alike(firing, lambda rule: rule.conditions)]
     speaking.sort(key=lambda rule: -rule.weight)
-    waiting = [_merged_possible(alike) for alike in _alike(possible, lambda rule: (rule.conditions, rule.open))]
+    groups = _alike(possible, lambda rule: (rule.conditions, rule.open))
+    waiting = [_merged(alike, np.ones(len(alike))) for alike in groups]
     waiting.sort(key=lambda rule: -rule.degree * rule.support * len(rule.trees))
     return Explanation(speaking[:most], waiting[:most], len(speaking), len(waiting))
 
@@ -121,20 +125,16 @@ def _alike(rules: Sequence[Any], words: Any) -> list[list[Any]]:
 def _merged_firing(alike: list[FiringRule]) -> FiringRule:
     """The mean of the rules, weighted as in the answer: leaves of several trees may differ."""
     weights = np.array([rule.weight for rule in alike])
-    return FiringRule(**_merged(alike, weights), weight=float(weights.sum()))
+    return replace(_merged(alike, weights), weight=float(weights.sum()))
 
 
-def _merged_possible(alike: list[PossibleRule]) -> PossibleRule:
-    return PossibleRule(**_merged(alike, np.ones(len(alike))), open=alike[0].open)
-
-
-def _merged(alike: Sequence[ExplainedRule], weights: np.ndarray) -> dict[str, Any]:
+def _merged(alike: Sequence[Rule], weights: np.ndarray) -> Rule:
     shares = weights / weights.sum() if weights.sum() > 0 else np.full(len(alike), 1 / len(alike))
-    return {
-        "conditions": alike[0].conditions,
-        "proba": shares @ np.array([rule.proba for rule in alike]),
-        "support": max(rule.support for rule in alike),
-        "degree": max(rule.degree for rule in alike),
-        "from_model": any(rule.from_model for rule in alike),
-        "trees": frozenset().union(*(rule.trees for rule in alike)),
-    }
+    return replace(
+        alike[0],
+        proba=shares @ np.array([rule.proba for rule in alike]),
+        support=max(rule.support for rule in alike),
+        degree=max(rule.degree for rule in alike),
+        from_model=any(rule.from_model for rule in alike),
+        trees=frozenset().union(*(rule.trees for rule in alike)),
+    )

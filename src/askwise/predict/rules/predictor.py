@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
+from askwise.parameters import Choice, Limits, Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
@@ -26,6 +27,7 @@ from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
 
+@dataclass(eq=False, repr=False)
 class RulePredictor(SubsetPredictor):
     r"""Rules without their conditions on unobserved columns, with re-estimated confidences.
 
@@ -45,8 +47,6 @@ class RulePredictor(SubsetPredictor):
         ``"support"``: the mean of the firing rules weighted by support; ``"best"``: the rule of highest confidence.
     threshold
         Rules of at most this firing degree are ignored by `candidates`; 0 is exact.
-    precompute
-        Estimate the confidences of all sub-rules in `fit` instead of when they are first needed.
     cache_bytes
         Memory for cached confidences; the least recently used are dropped.
 
@@ -56,23 +56,20 @@ class RulePredictor(SubsetPredictor):
     cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        aggregation: str = "support",
-        threshold: float = 0.0,
-        precompute: bool = False,
-        cache_bytes: int = 64_000_000,
-    ) -> None:
-        super().__init__(estimator)
-        self.aggregation = aggregation
-        self.threshold = threshold
-        self.precompute = precompute
-        self.cache_bytes = cache_bytes
+    limits: ClassVar[Limits] = {
+        "aggregation": Choice(tuple(AGGREGATIONS)),
+        "threshold": Number(0, 1, below=True),
+        "cache_bytes": Whole(0),
+    }
+
+    estimator: Any
+    _: KW_ONLY
+    aggregation: str = "support"
+    threshold: float = 0.0
+    cache_bytes: int = 64_000_000
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        self._check_options()
+        check_limits(self, self.limits)
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
         a_list = steps is None and isinstance(classifier, RuleListClassifier)
@@ -87,9 +84,6 @@ class RulePredictor(SubsetPredictor):
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
         self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
         self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
-        if self.precompute:
-            for reduced in self._reduced:
-                reduced.precompute()
 
     @property
     def cache_info_(self) -> dict[str, int]:
@@ -227,16 +221,6 @@ class RulePredictor(SubsetPredictor):
             f"(or a Pipeline that ends in one); got {type(classifier).__name__}. Any model works with "
             'adaptation="conditional".'
         )
-
-    def _check_options(self) -> None:
-        if not isinstance(self.aggregation, str) or self.aggregation not in AGGREGATIONS:
-            raise InvalidInput(f"aggregation must be one of {tuple(AGGREGATIONS)}; got {self.aggregation!r}.")
-        if not isinstance(self.threshold, Real) or not 0 <= self.threshold < 1:
-            raise InvalidInput(f"threshold must be a number of at least 0 and below 1; got {self.threshold!r}.")
-        if not isinstance(self.precompute, bool | np.bool_):
-            raise InvalidInput(f"precompute must be True or False; got {self.precompute!r}.")
-        if not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
-            raise InvalidInput(f"cache_bytes must be a whole number of at least 0; got {self.cache_bytes!r}.")
 
 
 def _is_tree(classifier: Any) -> bool:

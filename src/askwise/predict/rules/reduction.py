@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from askwise.errors import InvalidInput
 from askwise.predict.rules.conditions import Rule, RuleSet
 from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
@@ -178,21 +177,6 @@ class ReducedRules:
                 present = mask[self.columns]
                 degrees = self._reached(self._firing(len(inputs), looked_up, present), present[None])
                 yield combine(degrees, reduced, None)
-
-    def precompute(self) -> None:
-        """Count every sub-rule of every rule now; an error if they are too many for the cache."""
-        if self.rules.n_subrules > self.cache.max_entries:
-            raise InvalidInput(
-                f"precompute=True would count {self.rules.n_subrules:,} sub-rules and the cache has room for "
-                f"{self.cache.max_entries:,}. Raise cache_bytes, or leave precompute=False to count them when needed."
-            )
-        for number, uses in enumerate(self.uses):
-            used = np.flatnonzero(uses)
-            masks = np.zeros((2 ** len(used), len(self.columns)), dtype=bool)
-            masks[:, used] = (np.arange(len(masks))[:, None] >> np.arange(len(used)) & 1).astype(bool)
-            words = np.where(masks, self._words[number], np.uint64(0))
-            at = np.arange(1, len(masks))
-            self._counts(np.bitwise_xor.reduce(words[1:], axis=1), at, np.full(len(at), number), masks)
 
     def _reached(self, degrees: np.ndarray, present: np.ndarray) -> np.ndarray:
         """In a list of "else if", rules after one that fires with all its conditions are never reached."""

@@ -1,0 +1,1 @@
+"""The flowchart of a policy: a tree of questions that can be printed and followed by hand."""

@@ -1,0 +1,186 @@
+"""Belief models: everything said about partly observed cases, and e(x_S) (Section 3.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from askwise.epistemic.base import EpistemicEstimator
+from askwise.epistemic.novelty import Novelty
+from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
+from askwise.rows import EncodedRows
+from askwise.uncertainty import Uncertainty, smoothed, summarize
+
+ARRAYS = ("proba", "decision", "agreement")
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What is said about n cases: the prediction, the decision, how likely it is to stand, and the uncertainties.
+
+    Attributes
+    ----------
+    proba
+        (n, C) p(y | x_S).
+    decision
+        (n,) position of the class decided for.
+    agreement
+        (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
+        without completions, the largest probability.
+    uncertainty
+        The uncertainties, (n,) each.
+    """
+
+    proba: np.ndarray
+    decision: np.ndarray
+    agreement: np.ndarray
+    uncertainty: Uncertainty
+
+    def replaced(self, rows: np.ndarray, new: Assessment) -> Assessment:
+        """A copy with the entries of `rows` (n,) bool replaced by those of `new`, in order."""
+        arrays = {name: getattr(self, name).copy() for name in ARRAYS}
+        for name, values in arrays.items():
+            values[rows] = getattr(new, name)
+        return Assessment(**arrays, uncertainty=self.uncertainty.replaced(rows, new.uncertainty))
+
+    @classmethod
+    def stacked(cls, steps: Sequence[Assessment]) -> Assessment:
+        """The assessments of several steps as one, whose arrays are (n, steps) and (n, steps, C)."""
+        arrays = {name: np.stack([getattr(step, name) for step in steps], axis=1) for name in ARRAYS}
+        return cls(**arrays, uncertainty=Uncertainty.stacked([step.uncertainty for step in steps]))
+
+
+class BeliefModel:
+    """Computes beliefs: a predictor, the members around it, and the distance to the training rows.
+
+    Parameters
+    ----------
+    predictor
+        A fitted `SubsetPredictor`.
+    epistemic
+        An `EpistemicEstimator` fitted around it, or around one with the same training rows; None for no members.
+    novelty
+        Distance to the training rows; None leaves it out, as in training.
+    error_costs
+        (C, C) cost of deciding for a class (column) where another is true (row); None = the most probable class.
+    """
+
+    def __init__(
+        self,
+        predictor: SubsetPredictor,
+        epistemic: EpistemicEstimator | None = None,
+        novelty: Novelty | None = None,
+        error_costs: np.ndarray | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.epistemic = epistemic
+        self.novelty = novelty
+        self.error_costs = error_costs
+        self._joined = predictor if epistemic is None else epistemic.joined(predictor)
+
+    def without_members(self) -> BeliefModel:
+        """The same predictions and decisions without members and distances, which is faster."""
+        return BeliefModel(self.predictor, error_costs=self.error_costs)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many cases to process together, so that their beliefs fit into memory."""
+        return self._joined.rows_at_once
+
+    def believe(
+        self,
+        rows: EncodedRows,
+        *,
+        members: bool = True,
+        previous: Belief | None = None,
+        leave_out: np.ndarray | None = None,
+    ) -> Belief:
+        """Everything derived from what is observed of each row; equal rows are computed once.
+
+        Parameters
+        ----------
+        members
+            Whether the members predict as well.
+        previous, leave_out
+            As in `SubsetPredictor.believe`.
+        """
+        if leave_out is not None or len(rows) < 2:
+            return self._believe(rows, members, previous, leave_out)
+        first, inverse = _alike(rows.values)
+        if len(first) == len(rows):
+            return self._believe(rows, members, previous, None)
+        before = None if previous is None else previous.take(first)
+        return self._believe(rows.take(first), members, before, None).take(inverse)
+
+    def decisions(self, proba: np.ndarray) -> np.ndarray:
+        """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
+        return np.asarray(
+            proba.argmax(axis=-1) if self.error_costs is None else (proba @ self.error_costs).argmin(axis=-1)
+        )
+
+    def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
+        """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
+        decision = self.decisions(belief.proba)
+        return Assessment(
+            belief.proba, decision, self._agreement(belief, rows, decision), self.uncertainty(belief, rows)
+        )
+
+    def _agreement(self, belief: Belief, rows: EncodedRows, decision: np.ndarray) -> np.ndarray:
+        """(n,) share of the completions that the wrapped model decides alike; without any, the largest probability."""
+        if belief.completions is None:
+            share = belief.proba.max(axis=1)
+        else:
+            alike = self.decisions(belief.completions.answers[:, :, 0]) == decision[:, None]
+            share = (belief.completions.weights * alike).sum(axis=1)
+        return np.where(rows.observed.all(axis=1), 1.0, np.minimum(share, 1.0))
+
+    def uncertainty(
+        self, belief: Belief, rows: EncodedRows | None = None, smooth_with: np.ndarray | None = None
+    ) -> Uncertainty:
+        """The uncertainties of a belief, (n,) each; NaN where members are needed and there are none.
+
+        Parameters
+        ----------
+        rows
+            The rows of the belief, to add their distance to the training data to e; None leaves it out.
+        smooth_with
+            (C,) mixed into the prediction that members are compared with, so that their divergence is finite.
+        """
+        if np.isnan(belief.answers).any():
+            row = int(np.isnan(belief.answers).any(axis=(1, 2)).argmax())
+            raise InvalidInput(f"The model or a member predicts NaN for row {row}; check its values and their units.")
+        primary = belief.proba if smooth_with is None else smoothed(belief.proba, smooth_with)
+        found = summarize(primary, belief.members)
+        if belief.epistemic is not None:
+            found = replace(found, epistemic=belief.epistemic)
+        elif self.epistemic is not None and self.epistemic.around_the_mean:
+            found = replace(found, epistemic=found.mutual_information)
+        return found if rows is None or self.novelty is None else self._with_novelty(found, belief, rows)
+
+    def _believe(
+        self, rows: EncodedRows, members: bool, previous: Belief | None, leave_out: np.ndarray | None
+    ) -> Belief:
+        if not members or self.epistemic is None:
+            return self.predictor.believe(rows, previous=previous, leave_out=leave_out)
+        belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
+        return self.epistemic.extended(belief, rows, leave_out)
+
+    def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
+        """e plus the distance to the training data, which adds at most ln C."""
+        assert self.novelty is not None
+        shared = getattr(self.predictor, "neighbors_", None) is self.novelty.neighbors
+        excess = self.novelty.excess(rows, belief.distances if shared else None)
+        if belief.epistemic is None:  # an e that is a distance already includes it
+            found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
+        return replace(found, novelty=excess)
+
+
+def _alike(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the distinct rows, and for each row the number of its distinct row."""
+    as_bytes = np.ascontiguousarray(values).view(np.dtype((np.void, values.shape[1] * values.itemsize))).reshape(-1)
+    _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return first, inverse
