@@ -36,6 +36,7 @@ def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -
         proba=np.full((n, steps + 1, 2), 0.5),
         decision=np.zeros((n, steps + 1), dtype=int),
         agreement=numbers,
+        decision_is_final=numbers,
         uncertainty=Uncertainty(*[numbers] * 7),
         start=np.zeros((n, len(features)), dtype=bool),
         features=features,

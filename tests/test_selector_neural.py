@@ -58,7 +58,14 @@ def module() -> Any:
 
 
 def selector(estimator=None, **options):
-    options = {"random_state": 0, "progress": False, "epistemic": None, "policy": "static", **options}
+    options = {
+        "random_state": 0,
+        "progress": False,
+        "epistemic": None,
+        "policy": "static",
+        "calibration": None,
+        **options,
+    }
     return DynamicFeatureSelector(regression() if estimator is None else estimator, **options)
 
 

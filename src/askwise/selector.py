@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.dqn import DQN
-from askwise.acquire.policies import Greedy, Policy, PolicyContext, Random, Static
-from askwise.epistemic import (
-    AuxiliaryEnsemble,
-    BeliefModel,
-    EpistemicEstimator,
-    FeatureDistance,
-    MCDropout,
-    Novelty,
-    suitable_epistemic,
-)
+from askwise.acquire.acquisition import nothing_known
+from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
+from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
+from askwise.acquire.options import check_options, defaults_of, make_epistemic, make_policy, make_predictor
+from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.unseen import check_unseen
+from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
-from askwise.predict import (
-    ConditionalPredictor,
-    ImputedPredictor,
-    ReparametrizedPredictor,
-    RulePredictor,
-    SubsetPredictor,
-)
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
 from askwise.predict.wrapped import FrozenModel, fitted_classifier, warn_if_worse_than_prior
@@ -40,10 +29,7 @@ from askwise.rows import EncodedRows
 from askwise.schema import Groups, read_table
 from askwise.value import held_out_states
 
-ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
-EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
-POLICIES = ("auto", "greedy", "rl", "static", "random")
 
 
 class DynamicFeatureSelector(FeatureAcquirer):
@@ -82,6 +68,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
         fitting for the greedy policy.
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
+    calibration
+        ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
+        model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
+        The most probable class stays, and so does the model's own answer on complete rows. None: off. It is also off
+        (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
+        module, images, too few rows per class.
     random_state, n_jobs, progress
         Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
         bar on a terminal.
@@ -94,7 +86,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
     estimator_ : the fitted classifier
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
-    adaptation_report_ : held-out log loss before and after by subset size, where the adaptation is trained
+    calibration_ : the `Calibration` in use (temperatures by number of known features), or None
+    adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
+        (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
     policy_ : the `Policy` in use
 
     Examples
@@ -121,6 +115,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         policy: Any = "auto",
         risk_weight: float = 0.1,
         budget: float | None = None,
+        calibration: str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
@@ -133,12 +128,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.policy = policy
         self.risk_weight = risk_weight
         self.budget = budget
+        self.calibration = calibration
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the predictor, the members and the policy; a fitted model is not changed.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unseen: Any = None, y_unseen: Any = None) -> Self:
+        """Fit the predictor, the members and the policy, and calibrate; a fitted model is not changed.
 
         Parameters
         ----------
@@ -148,10 +144,16 @@ class DynamicFeatureSelector(FeatureAcquirer):
             (n,) labels.
         sample_weight
             Used to fit an unfitted estimator.
+        X_unseen, y_unseen
+            Rows that the model has not been trained on, and their labels, to calibrate on; not used for anything else.
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "adaptation_report_"):  # not fitted until the end: parts of two fits must not mix
+        for name in (
+            "policy_",
+            "calibration_",
+            "adaptation_report_",
+        ):  # not fitted until the end: parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -164,13 +166,21 @@ class DynamicFeatureSelector(FeatureAcquirer):
         model = FrozenModel(self.estimator_, schema)
         self.classes_ = model.classes
         self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
-        make_novelty = Novelty if schema.tabular else _defaults(schema).make_novelty
+        make_novelty = Novelty if schema.tabular else defaults_of(schema).make_novelty
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         self._check_model()
-        self.policy_ = self._make_policy()
-        if hasattr(self.predictor_, "adaptation_report_"):
-            self.adaptation_report_ = self.predictor_.adaptation_report_
+        self.policy_ = self._fitted_policy(make_policy(self.policy, self.predictor_), self.beliefs_)
+        report = getattr(self.predictor_, "adaptation_report_", None)
+        stages = {} if report is None else {"adaptation": report}
+        unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
+        states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
+        self.calibration_ = None
+        if states is not None:
+            self.calibration_, stages["calibration"] = calibrated(states, len(self.features_), self.beliefs_.decisions)
+            self.beliefs_.calibration = self.calibration_
+        if stages:
+            self.adaptation_report_ = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True)
         return self
 
     def with_policy(self, policy: Any) -> Self:
@@ -179,8 +189,43 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_ = other._make_policy()
+        other.policy_ = other._fitted_policy(make_policy(policy, other.predictor_), other.beliefs_)
         return other
+
+    def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:
+        """The rows to calibrate on, encoded, and their labels as positions."""
+        if self.calibration is None or X_unseen is None or y_unseen is None:
+            problem = "calibration is None" if self.calibration is None else "one of them is None"
+            raise InvalidInput(f"X_unseen and y_unseen are rows and their labels to calibrate on; {problem}.")
+        rows, given = self._encode(X_unseen), np.asarray(y_unseen)
+        if given.shape != (len(rows),):
+            raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
+        check_unseen(rows, self.predictor_.training_rows_, "X_unseen")
+        return rows, class_positions(self.classes_, given, "y_unseen")
+
+    def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
+        """States visited on unseen rows, given ones or held-out folds; None where there are none."""
+        rng = np.random.default_rng(self._seeds["folds"])
+        if unseen is not None:
+            at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
+            return self._visited(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)
+        folds = self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)
+        if folds is None:
+            return None
+        found, rows, y = [], self.predictor_.training_rows_, self.predictor_.training_labels_
+        for fold in folds:
+            held = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
+            found.append(self._visited(rows.take(held), y[held], fold.beliefs, fold.policy))
+        return VisitedStates.concatenated(found)
+
+    def _visited(self, rows: EncodedRows, y: np.ndarray, beliefs: BeliefModel, policy: Policy) -> VisitedStates:
+        found, weight = [], self._risk_weight()
+        part_of = beliefs if policy.reads_members(weight) else beliefs.without_members()
+        for part in self._blocks(len(rows)):
+            truth, ids = rows.take(part), np.arange(len(rows))[part]
+            state = nothing_known(self.schema_, self.prices_, part_of, truth, risk_weight=weight, ids=ids)
+            found.append(visited_states(state, truth, y[part], policy))
+        return VisitedStates.concatenated(found)
 
     def _check_model(self) -> None:
         """Warn if the wrapped model fits the training rows so badly that its classes may be in another order."""
@@ -190,14 +235,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
             warn_if_worse_than_prior(proba, self.predictor_.training_labels_[usable], self.classes_)
 
     def _check_options(self) -> None:
-        for name, value, known, family in (
-            ("adaptation", self.adaptation, ADAPTATIONS, SubsetPredictor),
-            ("policy", self.policy, POLICIES, Policy),
-            ("epistemic", self.epistemic, EPISTEMICS, EpistemicEstimator),
-        ):
-            named = value is None or isinstance(value, str)
-            if not isinstance(value, family) and not (named and value in known):
-                raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+        check_options(self.adaptation, self.epistemic, self.policy)
+        if self.calibration not in (None, "auto"):
+            raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs()})
         check_budget(self.budget, 1)
@@ -206,84 +246,52 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if not FINITE.allows(self.risk_weight):
             raise InvalidInput(f"risk_weight must be a finite number; got {self.risk_weight!r}.")
 
-    def _make_predictor(self, estimator: Any) -> SubsetPredictor:
-        seed = self._seeds["predictor"]
-        if isinstance(self.adaptation, SubsetPredictor):
-            predictor: SubsetPredictor = clone(self.adaptation).set_params(estimator=estimator)
-            return predictor
-        if not self.schema_.tabular:
-            made: SubsetPredictor = _defaults(self.schema_).make_predictor(
-                self.adaptation, estimator, seed, self.progress
-            )
-            return made
-        if self.adaptation == "mean":
-            return ImputedPredictor(estimator, "mean")
-        if self.adaptation == "rules":
-            return RulePredictor(estimator)
-        if self.adaptation in ("auto", "conditional"):
-            return ConditionalPredictor(estimator, random_state=seed)
-        return ReparametrizedPredictor(estimator, self.adaptation, random_state=seed, progress=self.progress)
-
-    def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> BeliefModel:
+    def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around `model`, from encoded rows and labels as positions in its classes."""
-        predictor = self._make_predictor(model.estimator).fit_encoded(model, rows, y)
-        epistemic = self._make_epistemic(predictor)
+        seeds, show = self._seeds, self.progress
+        unfitted = make_predictor(self.adaptation, model.estimator, self.schema_, seeds["predictor"], show)
+        predictor = unfitted.fit_encoded(model, rows, y)
+        kind = self.epistemic if members else None
+        epistemic = make_epistemic(kind, predictor, seeds["epistemic"], self.n_jobs, show)
         return BeliefModel(predictor, None if epistemic is None else epistemic.fit(predictor))
 
-    def _make_epistemic(self, predictor: SubsetPredictor) -> EpistemicEstimator | None:
-        seed = self._seeds["epistemic"]
-        if self.epistemic is None:
-            return None
-        if isinstance(self.epistemic, EpistemicEstimator):
-            return copy.copy(self.epistemic)  # a clone would drop the fit of given members
-        if not self.schema_.tabular:
-            made: EpistemicEstimator | None = _defaults(self.schema_).make_epistemic(self.epistemic, predictor, seed)
-            return made
-        kinds: dict[str, Callable[[], EpistemicEstimator]] = {
-            "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=self.n_jobs, progress=self.progress),
-            "dropout": lambda: MCDropout(random_state=seed),
-            "distance": lambda: FeatureDistance(random_state=seed),
-        }
-        return kinds[suitable_epistemic(predictor) if self.epistemic == "auto" else self.epistemic]()
-
-    def _make_policy(self) -> Policy:
-        named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        policy: Policy
-        if isinstance(self.policy, Policy):
-            policy = clone(self.policy)
-        elif self.schema_.tabular:
-            policy = named[self.policy]()
-        else:
-            policy = _defaults(self.schema_).make_policy(self.policy, self.predictor_)
+    def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
+        """`policy`, fitted around `beliefs` on the rows they were fitted on."""
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
-        refit = None if used_as_it_is else self._fitted_without
+        refit = None if used_as_it_is or beliefs is not self.beliefs_ else self._fitted_without
         context = PolicyContext(
-            rows=self.predictor_.training_rows_,
-            y=self.predictor_.training_labels_,
+            rows=beliefs.predictor.training_rows_,
+            y=beliefs.predictor.training_labels_,
             schema=self.schema_,
             prices=self.prices_,
-            beliefs=self.beliefs_,
+            beliefs=beliefs,
             risk_weight=self.risk_weight,
-            held_out=lambda: held_out_states(self.beliefs_, self.schema_, refit, random_state=self._seeds["folds"]),
+            held_out=lambda: held_out_states(beliefs, self.schema_, refit, random_state=self._seeds["folds"]),
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
         return policy.fit(context)
 
-    def _fitted_without(self, rows: np.ndarray) -> BeliefModel:
-        """Predictor and members around a model fitted on all training rows except `rows`."""
+    def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
+        """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
         table, seed = self.schema_.decode(known), self._seeds["model"]
-        model = fitted_classifier(self.estimator, table, self.classes_[labels], weights, random_state=seed)
-        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels)
+        model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
+        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
+
+    def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
+        """Model, pool and policy fitted without a fold of the training rows, for each fold; see `cross_fitted`."""
+        return cross_fitted(
+            self.predictor_,
+            lambda held: self._fitted_without(held, members=False),
+            lambda beliefs: self._fitted_policy(clone(self.policy_), beliefs) if self.policy_.refits else self.policy_,
+            n_folds=n_folds,
+            n_rows=n_rows,
+            random_state=self._seeds["folds"],
+        )
 
     def _risk_weight(self) -> float:
         self._check_risk_weight()
         return float(self.risk_weight)
-
-
-def _defaults(schema: Any) -> Any:
-    """The module that resolves the names of options if rows are not those of a table; named by the schema."""
-    return schema.defaults()

@@ -52,6 +52,7 @@ def make():
                 policy=MADE.get(policy, policy),
                 costs=costs,
                 groups=groups,
+                calibration=None,
                 random_state=0,
                 progress=False,
             ).fit(X, y)
@@ -165,7 +166,7 @@ def test_greedy_gains_are_per_cost(make):
     X, y = data()
     cheap = make("greedy")
     dear = DynamicFeatureSelector(
-        LogisticRegression(), policy="greedy", costs=np.full(5, 2.0), random_state=0, progress=False
+        LogisticRegression(), policy="greedy", costs=np.full(5, 2.0), calibration=None, random_state=0, progress=False
     ).fit(X, y)
     unknown = ~half_known(cheap).mask
     one, two = cheap.policy_.scores(half_known(cheap))[unknown], dear.policy_.scores(half_known(dear))[unknown]
@@ -177,7 +178,7 @@ def test_greedy_weighs_the_price_now(make):
     X, y = data()
     shared = Prices([1, 1, 1, 1, 1], shared=[(["a", "b"], 0.75)])
     owner = DynamicFeatureSelector(
-        LogisticRegression(), policy="greedy", costs=shared, random_state=0, progress=False
+        LogisticRegression(), policy="greedy", costs=shared, calibration=None, random_state=0, progress=False
     ).fit(X, y)
     only_a = X[:1].assign(b=np.nan, c=np.nan, d=np.nan, e=np.nan)
     assert_allclose(owner.scores(only_a)[0, 1], make("greedy").scores(only_a)[0, 1] * 4)

@@ -147,12 +147,17 @@ def test_a_group_whose_many_combinations_settle_the_class_is_worth_all_of_it():
     assert_allclose(found[0], np.log(2), rtol=0.02)
 
 
+def one_level(outcome):
+    """The outcomes of a feature without coarse ones, from the outcome of each row."""
+    return Outcomes.joined([(outcome, np.zeros(outcome.max() + 1, dtype=int))])
+
+
 def by_hand(outcome, answers):
     """Reductions of u by one feature from equally weighted completions with these answers."""
-    outcome, n = np.asarray(outcome, dtype=np.int32), len(answers)
-    feature = Outcomes(outcome, np.zeros(outcome.max() + 1, dtype=int))
-    index, weights = np.arange(n)[None], np.full((1, n), 1 / n)
-    return expected_reductions(index, weights, np.asarray(answers)[None], [feature], n_classes=2)[0][0, 0]
+    n = len(answers)
+    index, weights, wanted = np.arange(n)[None], np.full((1, n), 1 / n), np.ones((1, 1), dtype=bool)
+    proba = np.asarray(answers)[None]
+    return expected_reductions(index, weights, proba, one_level(outcome), wanted, n_classes=2)[0].item()
 
 
 def test_outcomes_that_differ_by_chance_alone_are_worth_little():
@@ -166,14 +171,30 @@ def test_outcomes_that_differ_by_chance_alone_are_worth_little():
 
 def test_the_members_part_stays_finite_where_an_outcome_rules_a_class_out():
     n = 100
-    outcome = np.arange(n, dtype=np.int32) % 2
+    outcome = np.arange(n) % 2
     primary, member = np.eye(2)[outcome], np.full((n, 2), 0.5)
-    feature, index, weights = Outcomes(outcome, np.zeros(2, dtype=int)), np.arange(n)[None], np.full((1, n), 1 / n)
+    index, weights, wanted = np.arange(n)[None], np.full((1, n), 1 / n), np.ones((1, 1), dtype=bool)
     proba = np.hstack([primary, member])[None]
-    discrepancy, epistemic = expected_reductions(index, weights, proba, [feature], n_classes=2)
+    discrepancy, epistemic = expected_reductions(index, weights, proba, one_level(outcome), wanted, n_classes=2)
     assert_allclose(discrepancy, np.log(2), rtol=0.01)
     assert np.isfinite(epistemic).all()
     assert (epistemic < 0).all()  # member and model agreed before and no longer do
+
+
+def test_cases_and_features_are_evaluated_together_as_each_alone_and_only_where_they_are_wanted():
+    rng = np.random.default_rng(0)
+    features = [(rng.integers(n, size=80), rng.integers(coarse, size=n)) for n, coarse in ((20, 4), (6, 1), (1, 1))]
+    index, weights = rng.integers(80, size=(5, 30)), rng.dirichlet(np.full(30, 0.5), size=5)
+    weights[:, -9:] = 0.0  # too far away: what only occurs in these does not occur
+    proba = rng.dirichlet(np.ones(3), size=(5, 30, 3)).reshape(5, 30, 9)
+    wanted = rng.random((5, 3)) < 0.7
+    together = expected_reductions(index, weights, proba, Outcomes.joined(features), wanted, n_classes=3)
+    for r, i in np.ndindex(wanted.shape):
+        case = index[[r], :-9], weights[[r], :-9], proba[[r], :-9]
+        alone = expected_reductions(*case, Outcomes.joined([features[i]]), np.array([[True]]), n_classes=3)
+        for part, expected in zip(together, alone, strict=True):
+            assert_allclose(part[r, i], expected.item() if wanted[r, i] else 0.0, rtol=1e-9, atol=1e-12)
+    assert np.abs(together[1][wanted]).max() > 1e-3
 
 
 def test_a_query_asks_the_model_nothing_new_about_a_case_of_which_nothing_is_known():

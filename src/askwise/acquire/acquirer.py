@@ -63,7 +63,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """p(y | x_S) for rows with NaN for what is not known, (n, C). Never acquires."""
         rows = self._encode(X)
-        return self.predictor_.proba(rows)
+        return self.beliefs_.proba(rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""

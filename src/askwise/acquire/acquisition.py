@@ -229,6 +229,7 @@ def run_episodes(
         proba=found.proba,
         decision=found.decision,
         agreement=found.agreement,
+        decision_is_final=found.decision_is_final,
         uncertainty=found.uncertainty,
         start=start,
         features=list(state.schema.features),

@@ -60,7 +60,7 @@ def ends_of_each_budget(state: Acquisition, truth: np.ndarray, policy: Policy, b
         spent = np.zeros(len(truth))
         for _, paid in purchases(episode, truth, cached):
             spent += paid
-        ends.append(FinalState(state.beliefs.predictor.proba(episode.rows), spent, episode.mask))
+        ends.append(FinalState(state.beliefs.proba(episode.rows), spent, episode.mask))
     return ends
 
 

@@ -49,6 +49,11 @@ class Policy(BaseEstimator):
 
     reads_budget = False
 
+    @property
+    def refits(self) -> bool:
+        """Whether it is fitted again in cross-fitting: where fitting is fast, or scores depend on the training rows."""
+        return False
+
     def fit(self, context: PolicyContext) -> Self:
         """Learn from the training rows; by default there is nothing to learn."""
         return self
@@ -131,6 +136,10 @@ class Greedy(Policy):
         assert not isinstance(self.value, str)
         return self.value
 
+    @property
+    def refits(self) -> bool:
+        return isinstance(self.value, str) and self.value == "neighbors"
+
     def reads_members(self, risk_weight: float) -> bool:
         return (risk_weight if self.risk_weight is None else self.risk_weight) != 0
 
@@ -143,6 +152,8 @@ class Greedy(Policy):
 
 class Static(Policy):
     """One ranking for all cases, by `relevance` (M,) per cost; None = mutual information with the label."""
+
+    refits = True
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
         self.relevance = relevance
@@ -168,6 +179,8 @@ class Static(Policy):
 
 class Random(Policy):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
+
+    refits = True
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed

@@ -195,7 +195,7 @@ def described(classes: np.ndarray, found: Assessment, rules: Explanation | None 
     return {
         "prediction": plain(classes[found.decision[0]]),
         "probabilities": {str(label): float(p) for label, p in zip(classes, found.proba[0], strict=True)},
-        "decision_is_final": float(found.agreement[0]),
+        "decision_is_final": float(found.decision_is_final[0]),
         "uncertainty": uncertainty,
         "novelty": novelty,
         **explained,

@@ -22,7 +22,7 @@ class Stopping:
 
 
 class Confidence(Stopping):
-    """Stop where the largest class probability reaches `threshold`.
+    """Stop where the largest class probability, calibrated where the selector is, reaches `threshold`.
 
     The paper warns against it: confidence does not grow steadily with more features and does not distinguish a good
     choice of features from a bad one, so that more features could still have changed the prediction.

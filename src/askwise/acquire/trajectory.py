@@ -30,6 +30,8 @@ class Trajectory:
         (n, T + 1) position in `classes` of the class decided for.
     agreement
         (n, T + 1) share of the completions on which the wrapped model decides alike (see `Assessment`).
+    decision_is_final
+        (n, T + 1) probability that the decision on the full row is the same: the agreement, calibrated if possible.
     uncertainty
         `Uncertainty` whose arrays are (n, T + 1).
     start
@@ -45,6 +47,7 @@ class Trajectory:
     proba: np.ndarray
     decision: np.ndarray
     agreement: np.ndarray
+    decision_is_final: np.ndarray
     uncertainty: Uncertainty
     start: np.ndarray
     features: list[str]
@@ -94,6 +97,7 @@ class Trajectory:
             "spent": paid.cumsum(axis=1)[case, step],
             "prediction": self.classes[self.decision[case, step]],
             "agreement": self.agreement[case, step],
+            "decision_is_final": self.decision_is_final[case, step],
         }
         for c, label in enumerate(self.classes):
             table[f"proba_{label}"] = self.proba[case, step, c]
@@ -106,7 +110,7 @@ class Trajectory:
         """Several blocks of cases as one; the shorter ones are padded with their last state."""
         longest = max(run.n_steps for run in runs)
         runs = [run._carried_forward(longest) for run in runs]
-        by_case = ("order", "costs", "proba", "decision", "agreement", "start")
+        by_case = ("order", "costs", "proba", "decision", "agreement", "decision_is_final", "start")
         arrays: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in runs]) for name in by_case}
         return replace(
             runs[0],
@@ -124,6 +128,7 @@ class Trajectory:
             proba=self.proba[:, again],
             decision=self.decision[:, again],
             agreement=self.agreement[:, again],
+            decision_is_final=self.decision_is_final[:, again],
             uncertainty=Uncertainty(**{name: values[:, again] for name, values in self.uncertainty.as_dict().items()}),
         )
 

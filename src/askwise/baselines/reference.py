@@ -92,7 +92,15 @@ class FullInformation(FullRowBaseline):
             name: np.repeat(values[:, None], run.n_steps + 1, axis=1) for name, values in found.as_dict().items()
         }
         everywhere = np.repeat(proba[:, None], run.n_steps + 1, axis=1)
-        return dataclasses.replace(run, proba=everywhere, uncertainty=Uncertainty(**uncertainty))
+        final = np.ones(everywhere.shape[:2])
+        return dataclasses.replace(
+            run,
+            proba=everywhere,
+            decision=self.beliefs_.decisions(everywhere),
+            agreement=final,
+            decision_is_final=final,
+            uncertainty=Uncertainty(**uncertainty),
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -37,10 +37,9 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
             "full_accuracy": comparison.full,
             "note": comparison.note,
             "curves": comparison.curves.to_dict("records"),
-            "story": vars(story),
-            "report": str(page),
         }
-        print_json(facts if report.flowchart is None else {**facts, "flowchart": report.flowchart.to_dict()})
+        charted = {} if report.flowchart is None else {"flowchart": report.flowchart.to_dict()}
+        print_json({**facts, "story": vars(story), "report": str(page), **charted})
         return
     console = make_console()
     print_rows(console, rows)

@@ -71,8 +71,6 @@ def render(report: Report) -> str:
     """The page as text."""
     story, comparison = report.story, report.comparison
     pictures = {"story": svg("story", draw_story, story)}
-    if report.flowchart is not None:
-        pictures["flowchart"] = Markup(report.flowchart.to_svg())
     if comparison is not None:
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)

@@ -14,7 +14,7 @@ from askwise.acquire import Session, Suggestion
 from askwise.cli.answers import WORDS, Command, as_answer, feature_of, looks_like, parse_assignment, parse_value
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings
-from askwise.cli.wording import shown_number, warnings_of
+from askwise.cli.wording import finality, shown_number, warnings_of
 from askwise.columns import Column
 from askwise.errors import InvalidInput, listed
 from askwise.prices import affordable
@@ -263,6 +263,7 @@ class Dialog:
         measured = [f"{name} {shown_number(number)}" for name, number in trust.items() if number is not None]
         money = [f"spent {report['spent']:g}", "no limit" if left is None else f"left {left:g}"]
         print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
+        print_indented(self.console, finality(report))
         print_warnings(self.console, report, 2)
         print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
 

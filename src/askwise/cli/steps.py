@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from askwise.cli.console import bar, print_indented
-from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
+from askwise.cli.wording import (
+    NONE_FIRES,
+    NONE_POSSIBLE,
+    finality,
+    short,
+    shown_number,
+    shown_value,
+    step_name,
+    warnings_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,6 +51,7 @@ def print_story(console: Console, story: Story) -> None:
             style=None if right else "red",
         )
     console.print(table)
+    print_indented(console, finality(story.trace[-1]), indent=0)
     print_warnings(console, story.trace[-1])
 
 

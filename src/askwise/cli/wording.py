@@ -51,6 +51,11 @@ def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -
     return "known: " + ", ".join(f"{name} {shown_value(value)}" for name, value in known.items())
 
 
+def finality(step: Mapping[str, Any]) -> str:
+    """How likely the decision of a step is final."""
+    return f"The decision would stay the same with everything known: {step['decision_is_final']:.0%}"
+
+
 def warnings_of(step: Mapping[str, Any]) -> list[str]:
     """Why the prediction of a step rests on nothing seen in training: cells, or the case as a whole."""
     said = [

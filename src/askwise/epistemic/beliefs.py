@@ -12,10 +12,11 @@ from askwise.epistemic.novelty import Novelty
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
+from askwise.predict.calibration import Calibration
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
-ARRAYS = ("proba", "decision", "agreement")
+ARRAYS = ("proba", "decision", "agreement", "decision_is_final")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,9 @@ class Assessment:
         (n,) position of the class decided for.
     agreement
         (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
-        without completions, the largest probability.
+        without completions, its probability.
+    decision_is_final
+        (n,) probability that the full row is decided alike: the agreement, calibrated where there is a `Calibration`.
     uncertainty
         The uncertainties, (n,) each.
     """
@@ -38,6 +41,7 @@ class Assessment:
     proba: np.ndarray
     decision: np.ndarray
     agreement: np.ndarray
+    decision_is_final: np.ndarray
     uncertainty: Uncertainty
 
     def replaced(self, rows: np.ndarray, new: Assessment) -> Assessment:
@@ -67,6 +71,8 @@ class BeliefModel:
         Distance to the training rows; None leaves it out, as in training.
     error_costs
         (C, C) cost of deciding for a class (column) where another is true (row); None = the most probable class.
+    calibration
+        Calibrates the answers about incomplete rows, and the agreement; None leaves them as they are.
     """
 
     def __init__(
@@ -75,16 +81,18 @@ class BeliefModel:
         epistemic: EpistemicEstimator | None = None,
         novelty: Novelty | None = None,
         error_costs: np.ndarray | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.predictor = predictor
         self.epistemic = epistemic
         self.novelty = novelty
         self.error_costs = error_costs
+        self.calibration = calibration
         self._joined = predictor if epistemic is None else epistemic.joined(predictor)
 
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
-        return BeliefModel(self.predictor, error_costs=self.error_costs)
+        return BeliefModel(self.predictor, error_costs=self.error_costs, calibration=self.calibration)
 
     @property
     def rows_at_once(self) -> int:
@@ -116,6 +124,10 @@ class BeliefModel:
         before = None if previous is None else previous.take(first)
         return self._believe(rows.take(first), members, before, None).take(inverse)
 
+    def proba(self, rows: EncodedRows) -> np.ndarray:
+        """(n, C) p(y | x_S), calibrated: `believe` without what else it computes."""
+        return self._calibrated(self.predictor.proba(rows), rows)
+
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
         return np.asarray(
@@ -125,18 +137,19 @@ class BeliefModel:
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        return Assessment(
-            belief.proba, decision, self._agreement(belief, rows, decision), self.uncertainty(belief, rows)
-        )
+        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
+        final = share if self.calibration is None else self.calibration.final(share)
+        complete = rows.observed.all(axis=1)
+        agreement, final = (np.where(complete, 1.0, values) for values in (share, final))
+        return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
 
-    def _agreement(self, belief: Belief, rows: EncodedRows, decision: np.ndarray) -> np.ndarray:
-        """(n,) share of the completions that the wrapped model decides alike; without any, the largest probability."""
+    def votes(self, belief: Belief) -> np.ndarray:
+        """(n, C) share of the completions for which the wrapped model decides for a class; without any, p(y | x_S)."""
         if belief.completions is None:
-            share = belief.proba.max(axis=1)
-        else:
-            alike = self.decisions(belief.completions.answers[:, :, 0]) == decision[:, None]
-            share = (belief.completions.weights * alike).sum(axis=1)
-        return np.where(rows.observed.all(axis=1), 1.0, np.minimum(share, 1.0))
+            return belief.proba
+        decided = self.decisions(belief.completions.answers[:, :, 0])
+        chosen = decided[..., None] == np.arange(belief.answers.shape[2])
+        return np.minimum(np.einsum("nk,nkc->nc", belief.completions.weights, chosen), 1.0)
 
     def uncertainty(
         self, belief: Belief, rows: EncodedRows | None = None, smooth_with: np.ndarray | None = None
@@ -165,9 +178,19 @@ class BeliefModel:
         self, rows: EncodedRows, members: bool, previous: Belief | None, leave_out: np.ndarray | None
     ) -> Belief:
         if not members or self.epistemic is None:
-            return self.predictor.believe(rows, previous=previous, leave_out=leave_out)
-        belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
-        return self.epistemic.extended(belief, rows, leave_out)
+            belief = self.predictor.believe(rows, previous=previous, leave_out=leave_out)
+        else:
+            belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
+            belief = self.epistemic.extended(belief, rows, leave_out)
+        return replace(belief, answers=self._calibrated(belief.answers, rows))
+
+    def _calibrated(self, answers: np.ndarray, rows: EncodedRows) -> np.ndarray:
+        """(n, ..., C) answers by the model and the members, calibrated; those about complete rows stay their own."""
+        if self.calibration is None or not len(rows):
+            return answers
+        size = self.predictor.schema_.any_column(rows.observed).sum(axis=1)
+        complete = rows.observed.all(axis=1).reshape(-1, *[1] * (answers.ndim - 1))
+        return np.where(complete, answers, self.calibration.proba(answers, size))
 
     def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
         """e plus the distance to the training data, which adds at most ln C."""

@@ -45,6 +45,9 @@ class SubsetPredictor(BaseEstimator):
     averages_the_model = False
     """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
 
+    slow_to_fit = False
+    """Whether models are trained for subsets, so that calibration takes fewer folds."""
+
     model_: Any
 
     def __init__(self, estimator: Any) -> None:
@@ -198,12 +201,12 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
     return np.asarray(labels)
 
 
-def class_positions(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+def class_positions(classes: np.ndarray, y: np.ndarray, name: str = "y") -> np.ndarray:
     """(n,) position of each label in `classes`, in any order; unknown labels are refused."""
     position = {label: c for c, label in enumerate(classes.tolist())}
     unknown = [label for label in y.tolist() if label not in position]
     if unknown:
         raise InvalidInput(
-            f"y holds {unknown[0]!r}, which the wrapped model does not know; its classes are {classes.tolist()}."
+            f"{name} holds {unknown[0]!r}, which the wrapped model does not know; its classes are {classes.tolist()}."
         )
     return np.array([position[label] for label in y.tolist()], dtype=int)

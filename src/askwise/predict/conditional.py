@@ -122,7 +122,9 @@ class ConditionalPredictor(SubsetPredictor):
         step = max(1, CELLS_AT_ONCE // (k * rows.values.shape[1]))
         for start in range(0, len(open_rows), step):
             part = open_rows[start : start + step]
-            cells = np.where(rows.observed[part, None], rows.values[part, None], self.pool_[index[part]])
+            cells = self.pool_[index[part]]
+            row, column = np.nonzero(rows.observed[part])
+            cells[row, :, column] = rows.values[part][row, column, None]
             asked = self.model_(rows.with_values(cells.reshape(-1, cells.shape[-1])))
             answers[part] = asked.reshape(len(part), k, -1)
         return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))

@@ -136,7 +136,7 @@ def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
 
 def dense(inputs: Any) -> np.ndarray:
     """Rows of any kind of table, sparse ones included, as an array of floats."""
-    return np.array(inputs.toarray() if hasattr(inputs, "toarray") else inputs, dtype=float)
+    return np.asarray(inputs.toarray() if hasattr(inputs, "toarray") else inputs, dtype=float)
 
 
 def unfrozen(estimator: Any) -> Any:

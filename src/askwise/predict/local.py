@@ -34,6 +34,8 @@ class LocalPredictor(SubsetPredictor):
         How many fitted models are kept; the least recently used is dropped first.
     """
 
+    slow_to_fit = True
+
     def __init__(self, estimator: Any, max_models: int = 1024) -> None:
         super().__init__(estimator)
         self.max_models = max_models

@@ -59,6 +59,8 @@ class MaskTrainedPredictor(SubsetPredictor):
         Seed, and whether to show a progress bar.
     """
 
+    slow_to_fit = True
+
     estimator: Any
     _: KW_ONLY
     masks: str | DrawMasks = "random"

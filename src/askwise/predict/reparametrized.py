@@ -65,6 +65,8 @@ class ReparametrizedPredictor(SubsetPredictor):
         without the gate the loss is that of the training rows
     """
 
+    slow_to_fit = True
+
     estimator: Any
     kind: str = "output"
     _: KW_ONLY

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from askwise.epistemic import BeliefModel, FeatureDistance
@@ -16,7 +14,8 @@ from askwise.value.base import State
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions
 
-ROWS_AT_ONCE = 256
+NUMBERS_AT_ONCE = 100_000
+"""Outcomes times classes in one block of cases: arrays of this size stay in the processor's cache."""
 COMPLETIONS_AT_THE_START = 1000
 N_TRIALS = 5
 MOST_TRIED = 32
@@ -64,7 +63,8 @@ class NeighborValue:
         if begun.any():
             belief = self._belief(state, begun, risk)
             rows = state.rows.take(begun)
-            discrepancy[begun], epistemic[begun] = self._of_belief(belief, rows, self._outcomes, risk)
+            wanted = ~state.mask[begun]
+            discrepancy[begun], epistemic[begun] = self._of_belief(belief, rows, self._outcomes, wanted, risk)
         return discrepancy, epistemic * risk
 
     def _belief(self, state: State, rows: np.ndarray, risk: bool) -> Belief:
@@ -81,28 +81,33 @@ class NeighborValue:
         assert belief.completions is not None
         n_completions = belief.completions.index.shape[1]
         outcomes = Outcomes.of_features(scores, self.schema, n_completions, random_state)
-        return self._of_belief(belief, nothing, outcomes, risk=True)
+        wanted = np.ones((1, len(self.schema.features)), dtype=bool)
+        return self._of_belief(belief, nothing, outcomes, wanted, risk=True)
 
     def _of_belief(
-        self, belief: Belief, rows: EncodedRows, outcomes: Sequence[Outcomes], risk: bool
+        self, belief: Belief, rows: EncodedRows, outcomes: Outcomes, wanted: np.ndarray, risk: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        assert belief.completions is not None
-        blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(rows), ROWS_AT_ONCE)]
-        parts = [self._of_completions(belief.completions.take(block), outcomes) for block in blocks]
+        found = belief.completions
+        assert found is not None
+        n, _, n_models, n_classes = found.answers.shape
+        n_models = n_models if risk else 1
+        step = max(1, NUMBERS_AT_ONCE // (len(outcomes.coarse) * n_models * n_classes))
+        parts = [
+            expected_reductions(
+                found.index[block],
+                found.weights[block],
+                found.answers[block, :, :n_models].reshape(*found.index[block].shape, -1),
+                outcomes,
+                wanted[block],
+                n_classes=n_classes,
+                around_the_mean=self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean,
+            )
+            for block in (slice(start, start + step) for start in range(0, n, step))
+        ]
         discrepancy, epistemic = (np.concatenate(part) for part in zip(*parts, strict=True))
         if risk and isinstance(self.beliefs.epistemic, FeatureDistance):
-            epistemic = self._by_trial(rows, belief.completions, discrepancy)
+            epistemic = self._by_trial(rows, found, discrepancy)
         return discrepancy, epistemic
-
-    def _of_completions(self, found: Completions, outcomes: Sequence[Outcomes]) -> tuple[np.ndarray, np.ndarray]:
-        return expected_reductions(
-            found.index,
-            found.weights,
-            found.answers.reshape(*found.index.shape, -1),
-            outcomes,
-            n_classes=len(self.predictor.classes_),
-            around_the_mean=self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean,
-        )
 
     def _by_trial(self, rows: EncodedRows, completions: Completions, discrepancy: np.ndarray) -> np.ndarray:
         """Expected reduction of e without members, by simulating the likeliest values of the best features.

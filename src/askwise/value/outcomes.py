@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,26 +17,39 @@ ROWS_PER_FINE_BIN = 4
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcomes of one feature at a resolution that grows with the number of completions.
+    """The outcomes of M features at a resolution that grows with the number of completions.
 
     Each category is an outcome, and so is each value of a number with few distinct values; other numbers, and the
     columns of a group, are binned. Neighboring fine outcomes form a coarse one, towards which the estimates of fine
-    outcomes are shrunk.
+    outcomes are shrunk. The outcomes of all features are numbered consecutively.
     """
 
-    of_row: np.ndarray  # (N,) fine outcome of each pool row
-    parent: np.ndarray  # (B,) coarse outcome of each fine one; all 0 where there is only one level
+    of_row: np.ndarray  # (N, M) fine outcome of each pool row
+    coarse: np.ndarray  # (B,) coarse outcome of each fine one, ascending
+    feature: np.ndarray  # (coarse outcomes,) their features, ascending
 
     @classmethod
-    def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> list[Outcomes]:
-        """The outcomes of each feature, from the pool's `scores` (N, D) of `Neighbors.scale`."""
+    def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> Outcomes:
+        """The outcomes of all features, from the pool's `scores` (N, D) of `Neighbors.scale`."""
         is_category = schema.is_category
-        return [
+        return cls.joined(
             _of_column(scores[:, columns[0]], bool(is_category[columns[0]]), n_completions)
             if len(columns) == 1
             else _of_group(scores[:, columns], is_category[columns], n_completions, random_state)
             for columns in schema.feature_columns
-        ]
+        )
+
+    @classmethod
+    def joined(cls, features: Iterable[tuple[np.ndarray, np.ndarray]]) -> Outcomes:
+        """From each feature's (N,) fine outcomes of the pool rows, and (B,) coarse outcomes of the fine ones."""
+        of_row, coarse, feature = [], np.empty(0, dtype=int), np.empty(0, dtype=int)
+        for i, (fine, parent) in enumerate(features):
+            groups, parent = np.unique(parent, return_inverse=True)
+            order = np.argsort(parent, kind="stable")  # makes the fine outcomes of a coarse one adjacent
+            of_row.append(len(coarse) + np.argsort(order)[fine])
+            coarse = np.append(coarse, len(feature) + parent[order])
+            feature = np.append(feature, np.full(len(groups), i))
+        return cls(np.stack(of_row, axis=1).astype(np.int32), coarse, feature)
 
 
 def _n_coarse(n_completions: int) -> int:
@@ -46,7 +60,7 @@ def _n_fine(n_completions: int) -> int:
     return max(2, n_completions // ROWS_PER_FINE_BIN)
 
 
-def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> Outcomes:
+def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> tuple[np.ndarray, np.ndarray]:
     missing = np.isnan(cells)
     _, fine, counts = np.unique(cells[~missing], return_inverse=True, return_counts=True)
     if is_category:
@@ -57,11 +71,11 @@ def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> Outc
         counts = np.bincount(fine)
         n_coarse = _n_coarse(n_completions)
         parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
-    of_row = np.full(len(cells), len(parent), dtype=np.int32)
+    of_row = np.full(len(cells), len(parent))
     of_row[~missing] = fine
     if missing.any():  # the last outcome: the cell is missing
         parent = np.append(parent, parent.max() + 1 if parent.any() else 0)
-    return Outcomes(of_row, parent)
+    return of_row, parent
 
 
 def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) -> np.ndarray:
@@ -79,7 +93,9 @@ def _by_rank(counts: np.ndarray, n_bins: int) -> np.ndarray:
     return np.unique((middle * n_bins).astype(int), return_inverse=True)[1]
 
 
-def _of_group(cells: np.ndarray, is_category: np.ndarray, n_completions: int, random_state: int) -> Outcomes:
+def _of_group(
+    cells: np.ndarray, is_category: np.ndarray, n_completions: int, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
     points = np.hstack([_coordinates(cells[:, j], bool(is_category[j])) for j in range(len(is_category))])
     distinct, fine = np.unique(points, axis=0, return_inverse=True)
     if len(distinct) > _n_fine(n_completions):
@@ -90,7 +106,7 @@ def _of_group(cells: np.ndarray, is_category: np.ndarray, n_completions: int, ra
         counts = np.bincount(fine, minlength=len(distinct))
         coarse = KMeans(_n_coarse(n_completions), n_init=1, random_state=random_state)
         parent = np.asarray(coarse.fit_predict(distinct, sample_weight=counts), dtype=int)
-    return Outcomes(fine.astype(np.int32), parent)
+    return fine, parent
 
 
 def _coordinates(cells: np.ndarray, is_category: bool) -> np.ndarray:

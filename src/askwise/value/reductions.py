@@ -1,8 +1,12 @@
-"""Expected reductions of discrepancy and of epistemic uncertainty, from the completions of a case (Eq. 8 to 11)."""
+"""Expected reductions of discrepancy and of epistemic uncertainty, from the completions of a case (Eq. 8 to 11).
+
+A pair is a case and a feature that it can acquire next. The outcomes of all P pairs that occur among the completions
+are side by side on the last axis of an array, pair by pair; the first axis has the classes, followed by those of the
+members. So a few numpy calls serve all features, and sums over classes, a short first axis, are fast.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,34 +21,60 @@ SMALLEST = 1e-12
 
 
 class Evidence(NamedTuple):
-    """Summary of the completions of n cases before another feature is acquired.
+    """Summary of the completions before another feature is acquired, by case or by pair."""
 
-    Classes (followed by those of the members) are the first axis of every array of this module: sums over a short
-    first axis are sums of whole arrays, which are fast in numpy.
-    """
-
-    before: np.ndarray  # (C, n, 1), or ((1 + k) C, n, 1) with members: p(y | x_S)
+    before: np.ndarray  # (C, n), or ((1 + k) C, n) with members: p(y | x_S)
     spread: np.ndarray  # (n,) mean squared answer, each class in units of its p(y | x_S)
     size: np.ndarray  # (n,) Kish's effective number of completions
     n_classes: int
 
     @classmethod
     def of(cls, weights: np.ndarray, proba: np.ndarray, n_classes: int) -> Evidence:
-        before = np.maximum(np.einsum("nk,nkc->cn", weights, proba), SMALLEST)[..., None]
-        squares = np.einsum("nk,nkc->cn", weights, proba[..., :n_classes] ** 2) / before[:n_classes, :, 0]
+        before = np.maximum((weights[:, None] @ proba)[:, 0].T, SMALLEST)
+        squares = (weights[:, None] @ proba[..., :n_classes] ** 2)[:, 0].T / before[:n_classes]
         return cls(before, squares.sum(axis=0), 1 / (weights**2).sum(axis=1), n_classes)
 
-    def squares(self, means: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """(n,) like `spread`, of the means of outcomes."""
-        primary = (means[: self.n_classes] ** 2 / self.before[: self.n_classes]).sum(axis=0)
-        return np.einsum("nb,nb->n", chance, primary)
+    def take(self, cases: np.ndarray) -> Evidence:
+        """The evidence of each pair, from the case of each."""
+        return Evidence(self.before.take(cases, axis=1), self.spread[cases], self.size[cases], self.n_classes)
+
+
+class Level:
+    """The outcomes of all pairs at one resolution.
+
+    Parameters
+    ----------
+    joint
+        (C, b) probability of outcome and class together.
+    pair, parent
+        (b,) number of the pair of each outcome, ascending, and of the outcome of the coarser level that it is part of.
+    evidence
+        The evidence of each pair.
+    """
+
+    def __init__(self, joint: np.ndarray, pair: np.ndarray, parent: np.ndarray, evidence: Evidence) -> None:
+        of_model = slice(evidence.n_classes)
+        self.joint = joint
+        self.pair = pair
+        self.parent = parent
+        self.n_seen = np.bincount(pair)  # (P,)
+        self.start = np.cumsum(self.n_seen) - self.n_seen
+        self.chance = joint[of_model].sum(axis=0)
+        squares = joint[of_model] ** 2 / np.maximum(self.chance, SMALLEST)
+        squares = np.add.reduceat(squares, self.start, axis=1) / evidence.before[of_model]
+        self.squares = squares.sum(axis=0)  # (P,) like `spread`, of the mean answers of the outcomes
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """(P,) sums of `values` (b,) over the outcomes of each pair."""
+        return np.asarray(np.add.reduceat(values, self.start))
 
 
 def expected_reductions(
     index: np.ndarray,
     weights: np.ndarray,
     proba: np.ndarray,
-    outcomes: Sequence[Outcomes],
+    outcomes: Outcomes,
+    wanted: np.ndarray,
     *,
     n_classes: int,
     around_the_mean: bool = False,
@@ -58,97 +88,131 @@ def expected_reductions(
     proba
         (n, K, C) the model's answers; (n, K, (1 + k) C) followed by those of k members.
     outcomes
-        The outcomes of each feature.
+        The outcomes of all features.
+    wanted
+        (n, M) the features to evaluate, such as those that are not known; the others get 0.
     n_classes, around_the_mean
         C, and whether e is the divergence from the members' mean (Eq. 17) instead of the prediction (Eq. 13).
     """
-    n, k = index.shape
-    evidence = Evidence.of(weights, proba, n_classes)
-    answers, ends = proba.reshape(n * k, -1), np.arange(n * k + 1)
-    e_before = _divergence_of_members(evidence.before, evidence, around_the_mean)[:, 0]
-    discrepancy, epistemic = np.empty((n, len(outcomes))), np.empty((n, len(outcomes)))
-    for i, outcome in enumerate(outcomes):
-        n_outcomes = len(outcome.parent)
-        cell = outcome.of_row[index] + n_outcomes * np.arange(n)[:, None]
-        sums = sparse.csc_array((weights.ravel(), cell.ravel(), ends), shape=(n * n_outcomes, n * k))
-        joint = np.ascontiguousarray((sums @ answers).T).reshape(-1, n, n_outcomes)  # outcome and class together
-        chance = joint[:n_classes].sum(axis=0)
-        after = predictions_after(joint, chance, outcome.parent, evidence)
-        discrepancy[:, i] = _information(joint, chance, after, evidence)
-        e_after = _divergence_of_members(after, evidence, around_the_mean)
-        epistemic[:, i] = e_before - np.einsum("nb,nb->n", chance, e_after)
+    discrepancy, epistemic = np.zeros(wanted.shape), np.zeros(wanted.shape)
+    if not wanted.any():
+        return discrepancy, epistemic
+    case, outcome, joint = _occurring(index, weights, proba, outcomes, wanted)
+    coarse = outcomes.coarse[outcome]
+    feature = outcomes.feature[coarse]
+    first, pair = _runs(case * wanted.shape[1] + feature)
+    pairs = case[first], feature[first]
+    evidence = Evidence.of(weights, proba, n_classes).take(pairs[0])
+    start, parent = _runs(case * len(outcomes.feature) + coarse)
+    coarser = Level(_sums(joint, start), pair[start], pair[start], evidence)
+    level = Level(np.ascontiguousarray(joint.T), pair, parent, evidence)
+    has_levels = np.bincount(outcomes.feature)[pairs[1]] > 1
+    after = predictions_after(level, coarser, evidence, np.where(has_levels, DOUBT, 0.0))
+    discrepancy[pairs] = _information(level, after, evidence)
+    if len(after) > n_classes:
+        epistemic[pairs] = _agreement(level, after, evidence, around_the_mean)
     return discrepancy, epistemic
 
 
-def predictions_after(joint: np.ndarray, chance: np.ndarray, parent: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """(C, n, B) predictions after each outcome: means of the answers, shrunk by the share that chance explains.
+def _occurring(
+    index: np.ndarray, weights: np.ndarray, proba: np.ndarray, outcomes: Outcomes, wanted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Case (b,) and outcome (b,) of all that occur, and their probability together with each class, (b, C)."""
+    n, n_outcomes = len(index), len(outcomes.coarse)
+    at = outcomes.of_row[index] + n_outcomes * np.arange(n, dtype=np.int32)[:, None, None]  # (n, K, M)
+    occurs = np.zeros(n * n_outcomes, dtype=bool)
+    occurs[at[weights > 0]] = True
+    occurs &= wanted[:, outcomes.feature[outcomes.coarse]].ravel()
+    found = np.flatnonzero(occurs)
+    number = np.full(len(occurs), len(found), dtype=np.int32)  # the last number is for what is not wanted
+    number[found] = np.arange(len(found))
+    ends = np.arange(0, at.size + 1, at.shape[2], dtype=np.int32)
+    parts = (np.repeat(weights, at.shape[2]), number[at].ravel(), ends)
+    sums = sparse.csc_array(parts, shape=(len(found) + 1, weights.size))
+    return *np.divmod(found, n_outcomes), (sums @ proba.reshape(weights.size, -1))[:-1]
 
-    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards their coarse ones.
+
+def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each run of equal keys starts, and for each key the number of its run."""
+    starts = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=starts[1:])
+    return np.flatnonzero(starts), np.cumsum(starts) - 1
+
+
+def _sums(joint: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Sums of the rows of `joint` (b, C) from each start to the next, (C, starts); faster than `np.add.reduceat`."""
+    n = len(joint)
+    sums = sparse.csr_array((np.ones(n), np.arange(n), np.append(start, n)), shape=(len(start), n))
+    return np.ascontiguousarray((sums @ joint).T)
+
+
+def predictions_after(level: Level, coarser: Level, evidence: Evidence, doubt: np.ndarray) -> np.ndarray:
+    """(C, b) predictions after each outcome: means of the answers, shrunk by the share that chance explains.
+
+    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards their coarse ones, with a `doubt` (P,) about them.
     """
-    before = (evidence.before, np.ones((joint.shape[1], 1)), evidence.before)
-    if not parent.any():
-        return _shrunk(joint, chance, np.zeros(len(parent), dtype=int), before, evidence)
-    belongs = np.eye(parent.max() + 1)[parent]  # (B, coarse)
-    coarse_joint, coarse_chance = joint @ belongs, chance @ belongs
-    coarse = _shrunk(coarse_joint, coarse_chance, np.zeros(belongs.shape[1], dtype=int), before, evidence)
-    means = coarse_joint / np.maximum(coarse_chance, SMALLEST)
-    return _shrunk(joint, chance, parent, (means, coarse_chance, coarse), evidence, DOUBT)
+    each = np.arange(len(doubt))
+    now = Level(evidence.before, each, each, evidence)
+    return _shrunk(level, coarser, _shrunk(coarser, now, evidence.before, evidence), evidence, doubt)
 
 
 def _shrunk(
-    joint: np.ndarray,
-    chance: np.ndarray,
-    parent: np.ndarray,
-    above: tuple[np.ndarray, np.ndarray, np.ndarray],
-    evidence: Evidence,
-    doubt: float = 0.0,
+    level: Level, above: Level, towards: np.ndarray, evidence: Evidence, doubt: np.ndarray | float = 0.0
 ) -> np.ndarray:
-    r"""Means of outcomes shrunk towards `above`, their parents' (means, chances, predictions): empirical Bayes.
+    r"""(C, b) means of outcomes shrunk `towards` the predictions (C, a) of the level above: empirical Bayes.
 
     An analysis of variance of the answers gives :math:`V`, their variance within an outcome, and :math:`T`, that of
     the true means of the outcomes of one parent. Of an outcome of :math:`n_b` completions
     :math:`n_b T / (n_b T + V)` of its distance from its parent is kept: everything in the limit of many completions,
     or where an outcome determines the answer; nothing where outcomes differ no more than samples of one distribution.
     """
-    parent_means, parent_chance, towards = above
-    means = joint / np.maximum(chance, SMALLEST)  # 0 for an outcome without completions
-    inner = evidence.squares(means, chance)
-    between = np.maximum(inner - evidence.squares(parent_means, parent_chance), 0)
-    within = np.maximum(evidence.spread - inner, 0)
-    n_seen = np.count_nonzero(chance, axis=1)
-    freedom = np.maximum(n_seen - np.count_nonzero(parent_chance, axis=1), 1)
+    size = evidence.size
+    between = np.maximum(level.squares - above.squares, 0)
+    within = np.maximum(evidence.spread - level.squares, 0)
+    freedom = np.maximum(level.n_seen - above.n_seen, 1)
     # One pseudo-completion at the typical distance: outcomes with one completion each give no estimate of V.
-    noise = (evidence.size * within + within + between) / (np.maximum(evidence.size - n_seen, 0) + 1)
+    noise = (size * within + within + between) / (np.maximum(size - level.n_seen, 0) + 1)
     noise *= 1 + doubt * np.sqrt(2 / freedom)
-    signal = np.maximum(evidence.size * between / freedom - noise, 0)
-    share = chance**2 / np.maximum(parent_chance[:, parent], SMALLEST)
-    rows_each = evidence.size * (1 - share.sum(axis=1)) / freedom
-    kept = (evidence.size * signal)[:, None] * chance
-    kept /= np.maximum(kept + (rows_each * noise)[:, None], SMALLEST)
-    drawn = towards[..., parent]
-    return np.asarray(drawn + kept * (means - drawn))
+    signal = np.maximum(size * between / freedom - noise, 0)
+    share = level.chance**2 / np.maximum(above.chance[level.parent], SMALLEST)
+    rows_each = size * (1 - level.total(share)) / freedom
+    kept = (size * signal)[level.pair] * level.chance
+    kept /= np.maximum(kept + (rows_each * noise)[level.pair], SMALLEST)
+    shrunk = towards.take(level.parent, axis=1)
+    shrunk *= 1 - kept
+    shrunk += level.joint * (kept / np.maximum(level.chance, SMALLEST))  # times the mean answers
+    return shrunk
 
 
-def _information(joint: np.ndarray, chance: np.ndarray, after: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """(n,) expected reduction of u by Lemma 1.
+def _information(level: Level, after: np.ndarray, evidence: Evidence) -> np.ndarray:
+    """(P,) expected reduction of u by Lemma 1.
 
     With few completions per outcome, raw means as weights overestimate it and shrunk means underestimate it; with the
     mean of the two the bias cancels to first order.
     """
     of_model = slice(evidence.n_classes)
-    weight = (joint[of_model] + chance * after[of_model]) / 2
-    ratio = np.maximum(after[of_model], SMALLEST) / evidence.before[of_model]
-    return np.asarray((weight * np.log(ratio)).sum(axis=(0, 2)))
+    weight = (level.joint[of_model] + level.chance * after[of_model]) / 2
+    ratio = np.maximum(after[of_model], SMALLEST) / evidence.before[of_model].take(level.pair, axis=1)
+    return level.total((weight * np.log(ratio)).sum(axis=0))
 
 
-def _divergence_of_members(proba: np.ndarray, evidence: Evidence, around_the_mean: bool) -> np.ndarray:
-    """((1 + k) C, n, B), the primary prediction first -> e of Eq. 13 (or Eq. 17), (n, B); 0 without members."""
-    n_classes = evidence.n_classes
-    if len(proba) == n_classes:
-        return np.zeros(proba.shape[1:])
-    members = proba[n_classes:].reshape(-1, n_classes, *proba.shape[1:])
-    mean = members.mean(axis=0)
+def _agreement(level: Level, after: np.ndarray, evidence: Evidence, around_the_mean: bool) -> np.ndarray:
+    """(P,) expected reduction of e; exactly 0 where no outcome changes a prediction, so that such features tie."""
+    before = evidence.before[: evidence.n_classes]
+    e_before = _divergence_of_members(evidence.before, before, around_the_mean)
+    e_after = _divergence_of_members(after, before.take(level.pair, axis=1), around_the_mean)
+    return level.total(level.chance * (e_before[level.pair] - e_after))
+
+
+def _divergence_of_members(proba: np.ndarray, before: np.ndarray, around_the_mean: bool) -> np.ndarray:
+    """((1 + k) C, b), the primary prediction first, and p(y | x_S) (C, b) -> e of Eq. 13 (or Eq. 17), (b,)."""
+    n_classes = len(before)
+    members = proba[n_classes:]
+    mean = members.reshape(-1, *before.shape).mean(axis=0)
     # A class that an outcome rules out for the model but not for a member would make e infinite.
-    primary = mean if around_the_mean else smoothed(proba[:n_classes], evidence.before[:n_classes])
-    own = (members * np.log(np.maximum(members, SMALLEST))).sum(axis=(0, 1)) / len(members)
-    return np.asarray(own - (mean * np.log(np.maximum(primary, SMALLEST))).sum(axis=0))
+    primary = mean if around_the_mean else smoothed(proba[:n_classes], before)
+    own = np.maximum(members, SMALLEST)
+    np.log(own, out=own)
+    own *= members
+    cross = mean * np.log(np.maximum(primary, SMALLEST))
+    return np.asarray(own.sum(axis=0) * (n_classes / len(members)) - cross.sum(axis=0))

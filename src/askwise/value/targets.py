@@ -95,18 +95,18 @@ def held_out_states(
         Function of rows that returns a belief model fitted without them; None for a model that is used as it is.
     """
     rows, y = beliefs.predictor.training_rows_, beliefs.predictor.training_labels_
-    fold = None if refit is None else _folds(rows.values, y, random_state)
+    fold = None if refit is None else folds(rows.values, y, N_FOLDS, random_state)
     parts = [beliefs] if refit is None or fold is None else [refit(np.flatnonzero(fold == k)) for k in range(N_FOLDS)]
     cheaper = [BeliefModel(part.predictor.for_training(), part.epistemic) for part in parts]
     return HeldOutStates(rows, y, schema, cheaper, fold)
 
 
-def _folds(values: np.ndarray, y: np.ndarray, random_state: int) -> np.ndarray | None:
+def folds(values: np.ndarray, y: np.ndarray, n_folds: int, random_state: int) -> np.ndarray | None:
     """(N,) the fold of each row; None if a class or a mostly missing column would be absent without a fold."""
-    if np.bincount(y).min() < N_FOLDS:
+    if np.bincount(y).min() < n_folds:
         return None
     fold = np.empty(len(y), dtype=int)
-    splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=random_state)
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for k, (rest, held) in enumerate(splitter.split(values, y)):
         fold[held] = k
         if np.isnan(values[rest]).all(axis=0).any():

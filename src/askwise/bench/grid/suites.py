@@ -39,8 +39,8 @@ WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"
 class Suite:
     """What is measured (`study`) of which methods, under which prices, and where the paper has it.
 
-    `data` are its own tables, None = those of the profile; `without` are tables of the profile that it leaves out, and
-    `on_request` further methods, which are run only if they are named.
+    `data` are its own tables, None = those of the profile; `without` are tables of the profile that it leaves out;
+    methods `on_request` are run only if they are named.
     """
 
     title: str

@@ -44,10 +44,10 @@ OURS_ON_IMAGES = {"cnn": "CNN*", "recnn": "ReCNN*", "adcnn": "AdCNN*", "adrecnn"
 
 IMAGE_METHODS = {
     **OURS_ON_IMAGES,
-    "adcnn-longer": "AdCNN, longer training",
-    "adcnn-resnet18": "AdCNN, ResNet-18",
     **{f"patch-{name}": f"{METHODS.get(name, name)} on images" for name in ("askwise", "dime", "vip")},
     "patch-gdfs": "GDFS on images",
+    "adcnn-longer": "AdCNN, longer training",
+    "adcnn-resnet18": "AdCNN, ResNet-18",
 }
 """Its names of the methods for images, and ours for those that it does not have."""
 

@@ -1,0 +1,119 @@
+"""Calibration on the states that a policy visits on rows the model has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.policies import Policy
+from askwise.predict.calibration import Calibration, fit_agreement, fit_temperatures, log_losses
+from askwise.rows import EncodedRows
+
+N_SIZES = 12
+N_PARTS = 5
+MOST_ROWS = 400
+"""Unseen rows to calibrate on; more change little and take longer."""
+
+
+@dataclass(frozen=True, eq=False)
+class VisitedStates:
+    """What is said, uncalibrated, about unseen cases as a policy acquires their features, and what is true of them.
+
+    `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
+    or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions.
+    """
+
+    case: np.ndarray
+    size: np.ndarray
+    proba: np.ndarray
+    votes: np.ndarray | None
+    labels: np.ndarray
+    final: np.ndarray
+
+    def take(self, rows: np.ndarray) -> VisitedStates:
+        """Some of the states."""
+        chosen: dict[str, Any] = {name: None if part is None else part[rows] for name, part in vars(self).items()}
+        return VisitedStates(**chosen)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[VisitedStates]) -> VisitedStates:
+        """The states of several steps or folds as one."""
+        arrays = {name: [vars(part)[name] for part in parts] for name in vars(parts[0])}
+        joined: dict[str, Any] = {
+            name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()
+        }
+        return cls(**joined)
+
+
+def visited_states(state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy) -> VisitedStates:
+    """The incomplete states, at about a dozen sizes, that `policy` visits from `state` on; cases go by `state.ids`."""
+    final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
+    found = []
+    for size in sizes_visited(len(state.schema.features)):
+        _acquire_until(state, truth.values, policy, size)
+        rows = np.any(~state.rows.observed, axis=1)
+        belief = state.belief_of(rows)
+        votes = None if belief.completions is None else state.beliefs.votes(belief)
+        known = state.mask[rows].sum(axis=1)
+        found.append(VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows]))
+    return VisitedStates.concatenated(found)
+
+
+def sizes_visited(n_features: int) -> list[int]:
+    """0, 1, ...: every number of features up to a dozen; if there are more features, growing by a constant factor."""
+    if n_features <= N_SIZES:
+        return list(range(n_features))
+    return [0, *np.unique(np.geomspace(1, n_features - 1, N_SIZES - 1).round().astype(int)).tolist()]
+
+
+def calibrated(
+    states: VisitedStates, n_features: int, decisions: Callable[[np.ndarray], np.ndarray]
+) -> tuple[Calibration, pd.DataFrame]:
+    """The calibration fitted on the states, and the log loss before and after, by size.
+
+    The log loss after is that of temperatures fitted without the case, so that it holds for other cases, too.
+
+    Parameters
+    ----------
+    n_features
+        M.
+    decisions
+        Function of probabilities (N, C) that returns the positions of the classes decided for.
+    """
+    calibration, spread = fit_temperatures(states.proba, states.size, states.labels, n_features)
+    proba = calibration.proba(states.proba, states.size)
+    votes, decision = proba if states.votes is None else states.votes, decisions(proba)
+    agreement = np.take_along_axis(votes, decision[:, None], axis=1)[:, 0]
+    slope, intercept = fit_agreement(agreement, decision == states.final)
+    return replace(calibration, slope=slope, intercept=intercept), _report(states, n_features, spread)
+
+
+def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:
+    part = states.case % N_PARTS
+    after = np.empty(len(part))
+    for k in np.unique(part):
+        rest, held = states.take(part != k), states.take(part == k)
+        without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
+        after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
+    losses = {"size": states.size, "before": log_losses(states.proba, states.labels), "after": after}
+    by_size = pd.DataFrame(losses).groupby("size")
+    return by_size.mean().assign(rows=by_size.size(), kept=True).reset_index()
+
+
+def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: int) -> None:
+    """Acquire the features that `policy` ranks highest, all of them by one ranking, until `size` are known."""
+    wanted = np.maximum(size - state.mask.sum(axis=1), 0)
+    buyable = state.buyable() & (wanted > 0)[:, None]
+    if not buyable.any():
+        return
+    _, scores = state.choose(policy, buyable)
+    ranked = np.where(buyable & (state.prices.now(state.mask) == 0), np.inf, scores)
+    order = np.argsort(-ranked, axis=1, kind="stable")
+    n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
+    for step in range(int(n_ranked.max())):
+        state.receive(np.where(step < n_ranked, order[:, step], -1), truth)

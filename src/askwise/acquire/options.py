@@ -1,0 +1,98 @@
+"""The named options of the selector: what "conditional", "ensemble" or "greedy" stand for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from askwise.acquire.dqn import DQN
+from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.epistemic import (
+    AuxiliaryEnsemble,
+    EpistemicEstimator,
+    FeatureDistance,
+    MCDropout,
+    suitable_epistemic,
+)
+from askwise.errors import InvalidInput
+from askwise.predict import (
+    ConditionalPredictor,
+    ImputedPredictor,
+    ReparametrizedPredictor,
+    RulePredictor,
+    SubsetPredictor,
+)
+
+ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
+EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
+POLICIES = ("auto", "greedy", "rl", "static", "random")
+
+
+def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
+    """An error where an option is neither one of the names nor an object of the right family."""
+    for name, value, known, family in (
+        ("adaptation", adaptation, ADAPTATIONS, SubsetPredictor),
+        ("policy", policy, POLICIES, Policy),
+        ("epistemic", epistemic, EPISTEMICS, EpistemicEstimator),
+    ):
+        named = value is None or isinstance(value, str)
+        if not isinstance(value, family) and not (named and value in known):
+            raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+
+
+def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, progress: bool | str) -> SubsetPredictor:
+    """An unfitted predictor around `estimator`."""
+    made: SubsetPredictor
+    if isinstance(adaptation, SubsetPredictor):
+        made = clone(adaptation).set_params(estimator=estimator)
+    elif not schema.tabular:
+        made = defaults_of(schema).make_predictor(adaptation, estimator, seed, progress)
+    elif adaptation == "mean":
+        made = ImputedPredictor(estimator, "mean")
+    elif adaptation == "rules":
+        made = RulePredictor(estimator)
+    elif adaptation in ("auto", "conditional"):
+        made = ConditionalPredictor(estimator, random_state=seed)
+    else:
+        made = ReparametrizedPredictor(estimator, adaptation, random_state=seed, progress=progress)
+    return made
+
+
+def make_epistemic(
+    epistemic: Any, predictor: SubsetPredictor, seed: int, n_jobs: int | None, progress: bool | str
+) -> EpistemicEstimator | None:
+    """An unfitted estimator of epistemic uncertainty around a fitted predictor; None for none."""
+    if epistemic is None:
+        return None
+    if isinstance(epistemic, EpistemicEstimator):
+        return copy.copy(epistemic)  # a clone would drop the fit of given members
+    if not predictor.schema_.tabular:
+        made: EpistemicEstimator | None = defaults_of(predictor.schema_).make_epistemic(epistemic, predictor, seed)
+        return made
+    kinds: dict[str, Callable[[], EpistemicEstimator]] = {
+        "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=n_jobs, progress=progress),
+        "dropout": lambda: MCDropout(random_state=seed),
+        "distance": lambda: FeatureDistance(random_state=seed),
+    }
+    return kinds[suitable_epistemic(predictor) if epistemic == "auto" else epistemic]()
+
+
+def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
+    """An unfitted policy."""
+    made: Policy
+    if isinstance(policy, Policy):
+        made = clone(policy)
+    elif predictor.schema_.tabular:
+        named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
+        made = named[policy]()
+    else:
+        made = defaults_of(predictor.schema_).make_policy(policy, predictor)
+    return made
+
+
+def defaults_of(schema: Any) -> Any:
+    """The module that resolves the names of options if rows are not those of a table; named by the schema."""
+    return schema.defaults()
