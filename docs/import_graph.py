@@ -15,6 +15,8 @@ PACKAGE = ROOT / "src" / "askwise"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
+HANDED_OVER = ("acquire", "persistence")
+"""`save` of everything that acquires hands over, when it is called, to the package that is built on top of it."""
 
 
 def packages() -> dict[str, set[str]]:
@@ -24,7 +26,10 @@ def packages() -> dict[str, set[str]]:
         package = package_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
         if package is not None:
             graph.setdefault(package, set()).update(package_of(name) for name in imports(path))
-    return {package: {other for other in others if other not in (None, package)} for package, others in graph.items()}
+    return {
+        package: {other for other in others if other not in (None, package) and (package, other) != HANDED_OVER}
+        for package, others in graph.items()
+    }
 
 
 def package_of(module: str) -> str | None:

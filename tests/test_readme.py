@@ -28,7 +28,8 @@ def test_there_is_something_to_run():
     assert COMMANDS[:2] == ["make demo", "make test"]
 
 
-def test_snippets(capsys):
+def test_snippets(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for kind, block in BLOCKS:
         if kind == "python":

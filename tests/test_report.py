@@ -67,6 +67,7 @@ def make_step(feature: str | None, value: object, proba: dict[str, float], epist
         "cost": 1.5 if feature else 0.0,
         "prediction": max(proba, key=lambda label: proba[label]),
         "probabilities": proba,
+        "decision_is_final": 0.8,
         "uncertainty": {"total": 0.321, "epistemic": epistemic},
     }
 
@@ -150,6 +151,24 @@ def test_pictures_are_well_formed_and_label_everything(report):
     assert {"askwise", "static order", "the model with everything"} <= set(texts(curves))
     assert set(FEATURES) <= set(texts(order))  # dollar signs are no mathematics
     assert f"1. {EVIL}" in texts(story)
+
+
+def test_savings_come_first_and_say_what_is_never_reached(report):
+    ways = ("stop per case", "fixed budget", "static order")
+    table = pd.DataFrame(
+        [
+            {"level": level, "way": way, "price": k + level, "low": k, "high": k + 2, "share": (k + level) / 8}
+            for level in (0.9, 0.98)
+            for k, way in enumerate(ways)
+        ]
+    )
+    table.loc[5, ["price", "low", "high", "share"]] = np.nan
+    page = render(replace(report, comparison=replace(report.comparison, savings=table)))
+    assert page.index('id="savings"') < page.index('id="accuracy"')
+    text = " ".join(pictures(page)[0].itertext())
+    for words in (*ways, "everything", "98 %", "0.98", "1.98", "never"):
+        assert words in text
+    assert 'id="savings"' not in render(report)
 
 
 def test_curves_have_a_point_for_each_budget(report):

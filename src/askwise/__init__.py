@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from askwise.errors import AskwiseError, InvalidInput
+    from askwise.persistence.saving import load
     from askwise.predict.black_box import wrap
     from askwise.prices import Prices
     from askwise.selector import DynamicFeatureSelector
@@ -21,11 +22,12 @@ _HOMES = {
     "DynamicFeatureSelector": "askwise.selector",
     "InvalidInput": "askwise.errors",
     "Prices": "askwise.prices",
+    "load": "askwise.persistence.saving",
     "wrap": "askwise.predict.black_box",
 }
 _MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty", "vision"}
 
-__all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "wrap"]
+__all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "load", "wrap"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,26 +10,24 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from askwise.acquire import options
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.acquisition import nothing_known
 from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
-from askwise.acquire.options import check_options, defaults_of, make_epistemic, make_policy, make_predictor
+from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
-from askwise.acquire.unseen import check_unseen
+from askwise.acquire.unseen import labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
-from askwise.predict.wrapped import FrozenModel, fitted_classifier, warn_if_worse_than_prior
+from askwise.predict.wrapped import FrozenModel, fitted_classifier
 from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.schema import Groups, read_table
 from askwise.value import held_out_states
-
-ROWS_TO_CHECK = 1000
 
 
 class DynamicFeatureSelector(FeatureAcquirer):
@@ -65,7 +63,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"static"`` (one order by mutual information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
-        fitting for the greedy policy.
+        fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
+    error_costs
+        What a wrong decision costs, in the unit of the prices (tables only): a (C, C) matrix [true class, class decided
+        for] in the order of `classes_`, ``{true class: cost of a wrong decision}`` or ``{true class: {class decided
+        for: cost}}``. Decisions then have the least expected cost, ``"greedy"`` acquires what is expected to save most
+        per price (`ExpectedSaving`), and without another `stop` nothing is acquired that does not pay (`PaysOff`).
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
     calibration
@@ -90,6 +93,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
     policy_ : the `Policy` in use
+    pays_off_ : the stopping rule if `error_costs` are given, else None
+    stop_ : the stopping rule of the last `calibrate_stop`, or None
 
     Examples
     --------
@@ -114,6 +119,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         epistemic: Any = "auto",
         policy: Any = "auto",
         risk_weight: float = 0.1,
+        error_costs: Any = None,
         budget: float | None = None,
         calibration: str | None = "auto",
         random_state: Any = None,
@@ -127,6 +133,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.epistemic = epistemic
         self.policy = policy
         self.risk_weight = risk_weight
+        self.error_costs = error_costs
         self.budget = budget
         self.calibration = calibration
         self.random_state = random_state
@@ -149,11 +156,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in (
-            "policy_",
-            "calibration_",
-            "adaptation_report_",
-        ):  # not fitted until the end: parts of two fits must not mix
+        for name in ("policy_", "calibration_", "adaptation_report_", "stop_"):  # parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -166,11 +169,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         model = FrozenModel(self.estimator_, schema)
         self.classes_ = model.classes
         self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
-        make_novelty = Novelty if schema.tabular else defaults_of(schema).make_novelty
+        make_novelty = Novelty if schema.tabular else options.defaults_of(schema).make_novelty
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
-        self._check_model()
-        self.policy_ = self._fitted_policy(make_policy(self.policy, self.predictor_), self.beliefs_)
+        options.check_model(self.predictor_)
+        saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
+        self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
+        self.policy_ = self._chosen_policy()
         report = getattr(self.predictor_, "adaptation_report_", None)
         stages = {} if report is None else {"adaptation": report}
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
@@ -189,7 +194,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_ = other._fitted_policy(make_policy(policy, other.predictor_), other.beliefs_)
+        other.policy_ = other._chosen_policy()
+        other.stop_ = None  # calibrated for another policy
         return other
 
     def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:
@@ -197,45 +203,29 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.calibration is None or X_unseen is None or y_unseen is None:
             problem = "calibration is None" if self.calibration is None else "one of them is None"
             raise InvalidInput(f"X_unseen and y_unseen are rows and their labels to calibrate on; {problem}.")
-        rows, given = self._encode(X_unseen), np.asarray(y_unseen)
-        if given.shape != (len(rows),):
-            raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
-        check_unseen(rows, self.predictor_.training_rows_, "X_unseen")
-        return rows, class_positions(self.classes_, given, "y_unseen")
+        return labeled_unseen(self._encode(X_unseen), y_unseen, self.predictor_)
 
     def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
         """States visited on unseen rows, given ones or held-out folds; None where there are none."""
         rng = np.random.default_rng(self._seeds["folds"])
         if unseen is not None:
             at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
-            return self._visited(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)
-        folds = self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)
-        if folds is None:
+            parts = [(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)]
+        elif (folds := self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)) is not None:
+            rows, y, share = (
+                self.predictor_.training_rows_,
+                self.predictor_.training_labels_,
+                -(-MOST_ROWS // len(folds)),
+            )
+            held = [rng.permutation(fold.held)[:share] for fold in folds]
+            parts = [(rows.take(at), y[at], fold.beliefs, fold.policy) for at, fold in zip(held, folds, strict=True)]
+        else:
             return None
-        found, rows, y = [], self.predictor_.training_rows_, self.predictor_.training_labels_
-        for fold in folds:
-            held = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
-            found.append(self._visited(rows.take(held), y[held], fold.beliefs, fold.policy))
+        found = [visited_states(*part, prices=self.prices_, risk_weight=self._risk_weight()) for part in parts]
         return VisitedStates.concatenated(found)
-
-    def _visited(self, rows: EncodedRows, y: np.ndarray, beliefs: BeliefModel, policy: Policy) -> VisitedStates:
-        found, weight = [], self._risk_weight()
-        part_of = beliefs if policy.reads_members(weight) else beliefs.without_members()
-        for part in self._blocks(len(rows)):
-            truth, ids = rows.take(part), np.arange(len(rows))[part]
-            state = nothing_known(self.schema_, self.prices_, part_of, truth, risk_weight=weight, ids=ids)
-            found.append(visited_states(state, truth, y[part], policy))
-        return VisitedStates.concatenated(found)
-
-    def _check_model(self) -> None:
-        """Warn if the wrapped model fits the training rows so badly that its classes may be in another order."""
-        usable = self.predictor_.training_rows_for_models()[:ROWS_TO_CHECK]
-        if len(usable):
-            proba = self.predictor_.model_(self.predictor_.training_rows_.take(usable))
-            warn_if_worse_than_prior(proba, self.predictor_.training_labels_[usable], self.classes_)
 
     def _check_options(self) -> None:
-        check_options(self.adaptation, self.epistemic, self.policy)
+        options.check_options(self.adaptation, self.epistemic, self.policy)
         if self.calibration not in (None, "auto"):
             raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
         self._check_risk_weight()
@@ -248,18 +238,29 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _make_beliefs(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around `model`, from encoded rows and labels as positions in its classes."""
+        error_costs = options.error_matrix(self.error_costs, model.classes, self.schema_)
         seeds, show = self._seeds, self.progress
-        unfitted = make_predictor(self.adaptation, model.estimator, self.schema_, seeds["predictor"], show)
+        unfitted = options.make_predictor(self.adaptation, model.estimator, self.schema_, seeds["predictor"], show)
         predictor = unfitted.fit_encoded(model, rows, y)
         kind = self.epistemic if members else None
-        epistemic = make_epistemic(kind, predictor, seeds["epistemic"], self.n_jobs, show)
-        return BeliefModel(predictor, None if epistemic is None else epistemic.fit(predictor))
+        epistemic = options.make_epistemic(kind, predictor, seeds["epistemic"], self.n_jobs, show)
+        fitted = None if epistemic is None else epistemic.fit(predictor)
+        return BeliefModel(predictor, fitted, error_costs=error_costs)
+
+    def _chosen_policy(self) -> Policy:
+        """The policy that the parameter `policy` stands for, fitted."""
+        if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
+            return self.pays_off_.policy
+        return self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""
+        return policy.fit(self._policy_context(beliefs))
+
+    def _policy_context(self, beliefs: BeliefModel) -> PolicyContext:
         used_as_it_is = self.estimator_ is self.estimator or isinstance(self.estimator_, BlackBox)
         refit = None if used_as_it_is or beliefs is not self.beliefs_ else self._fitted_without
-        context = PolicyContext(
+        return PolicyContext(
             rows=beliefs.predictor.training_rows_,
             y=beliefs.predictor.training_labels_,
             schema=self.schema_,
@@ -270,7 +271,6 @@ class DynamicFeatureSelector(FeatureAcquirer):
             random_state=self._seeds["policy"],
             progress=self.progress,
         )
-        return policy.fit(context)
 
     def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
@@ -291,6 +291,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
             n_rows=n_rows,
             random_state=self._seeds["folds"],
         )
+
+    def _static_policy(self) -> Policy:
+        return self.with_policy("static").policy_
 
     def _risk_weight(self) -> float:
         self._check_risk_weight()

@@ -241,7 +241,7 @@ class Enough(Stopping):
     """Stops row r after r purchases."""
 
     def stops(self, state):
-        return state.mask.sum(axis=1) >= np.arange(len(state.mask))
+        return state.mask.sum(axis=1) >= state.ids
 
 
 def test_rows_stop_one_by_one_and_are_carried_forward():

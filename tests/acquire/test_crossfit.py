@@ -87,11 +87,19 @@ def test_models_that_cannot_be_fitted_again_have_no_folds():
     }
     for name, model in models.items():
         assert selector(model).fit(X, y)._cross_fit() is None, name
-    rare = np.where(np.arange(len(y)) < 3, 2, y)
+    rare = np.where(np.arange(len(y)) < 3, 1, 0)
     assert selector(LogisticRegression()).fit(X, rare)._cross_fit() is None
     sparse = np.column_stack([X, np.where(np.arange(len(y)) == 7, 1.0, np.nan)])
     tree = selector(RandomForestClassifier(5, random_state=0))
     assert tree.fit(sparse, y)._cross_fit() is None
+
+
+def test_rows_of_a_class_with_fewer_rows_than_folds_are_not_held_out():
+    X, y = data()
+    rare = np.where(np.arange(len(y)) < 3, 2, y)
+    folds = selector(LogisticRegression()).fit(X, rare)._cross_fit()
+    held = np.sort(np.concatenate([fold.held for fold in folds]))
+    np.testing.assert_array_equal(held, np.arange(3, len(y)))
 
 
 def test_a_row_with_a_category_of_its_own_is_not_held_out():

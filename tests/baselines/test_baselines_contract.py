@@ -231,6 +231,33 @@ def test_evaluate_has_a_row_per_budget(case):
 
 
 @of_every_case
+def test_a_stop_can_be_calibrated_and_says_what_it_saves(case):
+    X = case.X.copy()
+    noise = np.random.default_rng(5).normal(size=len(X))
+    if isinstance(X, pd.DataFrame):
+        X["pulse"] = X["pulse"].fillna(70) + noise
+    else:
+        X[:, 4] += noise
+    stop = case.baseline.calibrate_stop(X, case.y, agreement=0.8, confidence=0.8)
+    run = case.baseline.acquire(X, stop="calibrated")
+    assert run.spent_after(-1).mean() == pytest.approx(stop.price)
+    assert stop.n_losses <= 16  # of 80
+    assert case.baseline.calibrate_stop(X, case.y, accuracy_gap=0.2, conditional=True).n_rows == 64  # no cross-fitting
+    with pytest.raises(InvalidInput, match="80 of 80 rows were given to fit"):
+        case.baseline.calibrate_stop(case.X, agreement=0.8)
+    with pytest.raises(InvalidInput, match="needs X_cal"):
+        case.baseline.calibrate_stop(agreement=0.8)
+    if case.baseline.sees_everything:
+        with pytest.raises(InvalidInput, match="reads the full row"):
+            case.baseline.start(stop="calibrated")
+    else:
+        assert case.baseline.start(stop="calibrated").report()["guarantee"].startswith("Guaranteed")
+    table = case.baseline.savings(X, levels=[0.9])
+    assert table["way"].tolist() == ["stop per case", "fixed budget", "static order"]
+    assert (table["share"] <= 1 + 1e-9).all()
+
+
+@of_every_case
 def test_a_session_walks_one_case(case):
     session = case.baseline.start(budget=4.0)
     framed = isinstance(case.X, pd.DataFrame)

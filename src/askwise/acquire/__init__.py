@@ -2,8 +2,10 @@
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.dqn import DQN
 from askwise.acquire.flowchart.chart import Flowchart
+from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.acquire.session import Session, Suggestion
 from askwise.acquire.stopping import Confidence, Stopping
@@ -12,10 +14,13 @@ from askwise.acquire.trajectory import Trajectory
 __all__ = [
     "DQN",
     "Acquisition",
+    "CalibratedStop",
     "Confidence",
+    "ExpectedSaving",
     "FeatureAcquirer",
     "Flowchart",
     "Greedy",
+    "PaysOff",
     "Policy",
     "PolicyMasks",
     "Random",

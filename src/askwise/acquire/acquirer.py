@@ -23,7 +23,9 @@ from askwise.acquire.evaluation import (
 )
 from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies import Policy
+from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
+from askwise.acquire.stop_calibration import StopCalibration
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import BeliefModel, EpistemicEstimator
@@ -38,7 +40,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -66,9 +68,8 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         return self.beliefs_.proba(rows)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class for rows with NaN for what is not known, (n,). Never acquires."""
-        proba = self.predict_proba(X)
-        return np.asarray(self.classes_[proba.argmax(axis=1)])
+        """The most probable class, or that of least expected cost, for rows with NaN for what is not known, (n,)."""
+        return np.asarray(self.classes_[self.beliefs_.decisions(self.predict_proba(X))])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
@@ -136,7 +137,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         budget: Any = None,
-        stop: Stopping | None = None,
+        stop: Stopping | str | None = None,
         available: Any = None,
         known: Any = None,
     ) -> Trajectory:
@@ -149,14 +150,14 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; None spends what it can.
+            A `Stopping` rule; ``"calibrated"``: that of `calibrate_stop`; None: what it can, or with `error_costs` what pays.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
             (n, M) or (M,) bool: features known from the start; they are not charged.
         """
-        self._check_stop(stop)
         truth = self._encode(X)
+        rule = self._stopping(stop, budget, len(truth))
         shape = (len(truth), len(self.features_))
         at_start = np.zeros(shape, dtype=bool) if known is None else check_mask(known, shape, "known", self.features_)
         there = self.schema_.any_column(truth.observed)
@@ -166,17 +167,19 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         blocks = self._blocks(len(truth))
         index = X.index if isinstance(X, pd.DataFrame) else None
         if len(blocks) == 1:
-            return replace(run_episodes(state, truth.values, policy, stop, self.progress), index=index)
+            return replace(run_episodes(state, truth.values, policy, rule, self.progress), index=index)
         runs = [
-            run_episodes(state.take(part), truth.values[part], policy, stop)
+            run_episodes(state.take(part), truth.values[part], policy, rule)
             for part in track(blocks, "acquiring", len(blocks), self.progress)
         ]
         return replace(Trajectory.concatenated(runs), index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, balanced accuracy, log loss, calibration error and cost, one row per budget.
+        """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
 
-        `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of the price of everything.
+        `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
+        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
+        the price of everything.
         """
         truth = self._encode(X)
         given = np.asarray(y)
@@ -187,10 +190,14 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
         budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
         ends = self.final_states(X, budgets)
-        return pd.DataFrame([{"budget": b, **measures(labels, end)} for b, end in zip(budgets, ends, strict=True)])
+        decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
+        full = decide(self.predictor_.full_proba(truth))
+        kept = [float(np.mean(decide(end.proba) == full)) for end in ends]
+        found = [{**measures(labels, end, costs), "kept": share} for end, share in zip(ends, kept, strict=True)]
+        return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(
-        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | None = None
+        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
     ) -> Session:
         """Start a session for one case, with features given by name.
 
@@ -201,12 +208,12 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         budget
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
-            A `Stopping` rule; once it is met, nothing more is suggested.
+            A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested. None as in `acquire`.
         """
         check_is_fitted(self, "policy_")
-        self._check_stop(stop)
+        rule = self._stopping(stop, budget, 1)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
-        return Session(self._state(nothing, budget, None), self.policy_, known, stop)
+        return Session(self._state(nothing, budget, None), self.policy_, known, rule)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` uses by default."""
@@ -220,12 +227,6 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
     def _risk_weight(self) -> float:
         """The weight of epistemic uncertainty in a gain."""
         return 0.0
-
-    def _check_stop(self, stop: Any) -> None:
-        if stop is not None and not isinstance(stop, Stopping):
-            raise InvalidInput(
-                f"stop must be None or an askwise.acquire.Stopping such as Confidence(0.95); got {stop!r}."
-            )
 
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.
@@ -286,7 +287,7 @@ class FeatureAcquirer(FlowchartMixin, ClassifierMixin, BaseEstimator):
         """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, budgets)
+            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets)
             for state in track(blocks, "acquiring", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]

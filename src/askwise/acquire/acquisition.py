@@ -181,9 +181,11 @@ def purchases(
     done = np.zeros(len(state.mask), dtype=bool)
     while True:
         buyable = state.buyable() & ~done[:, None]
-        if stop is not None:
+        if stop is not None and not done.all():
             has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
-            done |= stop.stops(state) & ~has_free
+            going = ~done
+            done[going] = stop.stops(state.part(going) if done.any() else state)
+            done &= ~(going & has_free)
             buyable &= ~done[:, None]
         if not buyable.any():
             return

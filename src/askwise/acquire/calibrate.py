@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.acquisition import Acquisition, nothing_known
 from askwise.acquire.policies import Policy
+from askwise.epistemic import BeliefModel
 from askwise.predict.calibration import Calibration, fit_agreement, fit_temperatures, log_losses
+from askwise.prices import Prices
 from askwise.rows import EncodedRows
 
 N_SIZES = 12
@@ -50,18 +52,31 @@ class VisitedStates:
         return cls(**joined)
 
 
-def visited_states(state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy) -> VisitedStates:
-    """The incomplete states, at about a dozen sizes, that `policy` visits from `state` on; cases go by `state.ids`."""
+def visited_states(
+    rows: EncodedRows, labels: np.ndarray, beliefs: BeliefModel, policy: Policy, *, prices: Prices, risk_weight: float
+) -> VisitedStates:
+    """The incomplete states, at about a dozen sizes, that `policy` visits on `rows`, which hold the truth."""
+    part_of = beliefs if policy.reads_members(risk_weight) else beliefs.without_members()
+    found: list[VisitedStates] = []
+    for start in range(0, max(len(rows), 1), part_of.rows_at_once):
+        ids = np.arange(len(rows))[start : start + part_of.rows_at_once]
+        schema, truth = beliefs.predictor.schema_, rows.take(ids)
+        state = nothing_known(schema, prices, part_of, truth, risk_weight=risk_weight, ids=ids)
+        found += _visited_from(state, truth, labels[ids], policy)
+    return VisitedStates.concatenated(found)
+
+
+def _visited_from(
+    state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy
+) -> Iterator[VisitedStates]:
     final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
-    found = []
     for size in sizes_visited(len(state.schema.features)):
         _acquire_until(state, truth.values, policy, size)
         rows = np.any(~state.rows.observed, axis=1)
         belief = state.belief_of(rows)
         votes = None if belief.completions is None else state.beliefs.votes(belief)
         known = state.mask[rows].sum(axis=1)
-        found.append(VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows]))
-    return VisitedStates.concatenated(found)
+        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows])
 
 
 def sizes_visited(n_features: int) -> list[int]:

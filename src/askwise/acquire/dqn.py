@@ -99,6 +99,9 @@ class DQN(Policy):
             self.layers_, self.returns_ = _train(self, context, PRESETS[self.preset], rng)
         return self
 
+    def with_rows(self, context: PolicyContext) -> Self:
+        return self
+
     def reads_members(self, risk_weight: float) -> bool:
         return False
 

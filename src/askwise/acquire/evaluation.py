@@ -10,6 +10,8 @@ from sklearn.metrics import log_loss, recall_score
 
 from askwise.acquire.acquisition import Acquisition, purchases, run_episodes
 from askwise.acquire.policies import CachedPolicy, Policy
+from askwise.acquire.stopping import Stopping
+from askwise.error_costs import decide
 from askwise.metrics import expected_calibration_error
 from askwise.prices import Prices, affordable
 
@@ -36,10 +38,12 @@ class FinalState(NamedTuple):
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def ends_of_one_run(state: Acquisition, truth: np.ndarray, policy: Policy, budgets: np.ndarray) -> list[FinalState]:
+def ends_of_one_run(
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None, budgets: np.ndarray
+) -> list[FinalState]:
     """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
     state.left = np.full(len(truth), max(budgets, default=0.0))
-    run = run_episodes(state, truth, policy)
+    run = run_episodes(state, truth, policy, stop)
     rows = np.arange(len(truth))
     spent = np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)])
     ends = []
@@ -49,7 +53,9 @@ def ends_of_one_run(state: Acquisition, truth: np.ndarray, policy: Policy, budge
     return ends
 
 
-def ends_of_each_budget(state: Acquisition, truth: np.ndarray, policy: Policy, budgets: np.ndarray) -> list[FinalState]:
+def ends_of_each_budget(
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None, budgets: np.ndarray
+) -> list[FinalState]:
     """Final states under each budget from a separate episode for each; predictions are made only at the end."""
     cached = CachedPolicy(policy)
     ends = []
@@ -58,17 +64,17 @@ def ends_of_each_budget(state: Acquisition, truth: np.ndarray, policy: Policy, b
         episode = state.copy()
         episode.left = np.full(len(truth), budget)
         spent = np.zeros(len(truth))
-        for _, paid in purchases(episode, truth, cached):
+        for _, paid in purchases(episode, truth, cached, stop):
             spent += paid
         ends.append(FinalState(state.beliefs.proba(episode.rows), spent, episode.mask))
     return ends
 
 
-def measures(y: np.ndarray, end: FinalState) -> dict[str, float]:
-    """Metrics of final states, given the labels `y` (n,) as column indices."""
-    predicted = end.proba.argmax(axis=1)
+def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
+    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost."""
+    predicted = decide(end.proba, error_costs)
     proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
-    return {
+    found = {
         "accuracy": float((predicted == y).mean()),
         "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),
         "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
@@ -76,3 +82,7 @@ def measures(y: np.ndarray, end: FinalState) -> dict[str, float]:
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),
     }
+    if error_costs is not None:
+        found["error_cost"] = float(error_costs[y, predicted].mean())
+        found["total_cost"] = found["spent"] + found["error_cost"]
+    return found

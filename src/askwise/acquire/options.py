@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from askwise.acquire.dqn import DQN
@@ -17,6 +18,7 @@ from askwise.epistemic import (
     MCDropout,
     suitable_epistemic,
 )
+from askwise.error_costs import as_matrix
 from askwise.errors import InvalidInput
 from askwise.predict import (
     ConditionalPredictor,
@@ -25,9 +27,11 @@ from askwise.predict import (
     RulePredictor,
     SubsetPredictor,
 )
+from askwise.predict.wrapped import warn_if_worse_than_prior
 
 ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
+ROWS_TO_CHECK = 1000
 POLICIES = ("auto", "greedy", "rl", "static", "random")
 
 
@@ -41,6 +45,21 @@ def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
         named = value is None or isinstance(value, str)
         if not isinstance(value, family) and not (named and value in known):
             raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+
+
+def check_model(predictor: SubsetPredictor) -> None:
+    """Warn if the wrapped model fits the training rows so badly that its classes may be in another order."""
+    usable = predictor.training_rows_for_models()[:ROWS_TO_CHECK]
+    if len(usable):
+        proba = predictor.model_(predictor.training_rows_.take(usable))
+        warn_if_worse_than_prior(proba, predictor.training_labels_[usable], predictor.classes_)
+
+
+def error_matrix(error_costs: Any, classes: np.ndarray, schema: Any) -> np.ndarray | None:
+    """(C, C) what errors cost, or None; refused for images, whose policies know no savings."""
+    if error_costs is not None and not schema.tabular:
+        raise InvalidInput("error_costs are for tables; for images, decide from the columns of predict_proba.")
+    return as_matrix(error_costs, classes)
 
 
 def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, progress: bool | str) -> SubsetPredictor:

@@ -58,6 +58,14 @@ class Policy(BaseEstimator):
         """Learn from the training rows; by default there is nothing to learn."""
         return self
 
+    def with_rows(self, context: PolicyContext) -> Self:
+        """The same policy without the training rows it was fitted with; by default it is fitted to those of `context`.
+
+        A policy that keeps no rows, but only what it learned from them, returns itself.
+        """
+        fitted: Self = clone(self).fit(context)
+        return fitted
+
     def scores(self, state: Acquisition) -> np.ndarray:
         """(n, M) scores, higher is better, -inf = never acquire."""
         raise NotImplementedError
@@ -124,9 +132,12 @@ class Greedy(Policy):
         self.value_ = self._fitted_value(context)
         return self
 
+    def with_rows(self, context: PolicyContext) -> Self:
+        return self if isinstance(self.value_, ValueEstimator) else super().with_rows(context)
+
     def _fitted_value(self, context: PolicyContext) -> Value:
         if self.value == "neighbors":
-            return NeighborValue(_completing(context), context.schema, context.random_state)
+            return NeighborValue(completing(context), context.schema, context.random_state)
         if self.value == "network":
             network = ValueEstimator(random_state=context.random_state, progress=context.progress)
             return network.fit(context.held_out())
@@ -170,6 +181,9 @@ class Static(Policy):
         self.relevance_ = given.astype(float)
         return self
 
+    def with_rows(self, context: PolicyContext) -> Self:
+        return self
+
     def reads_members(self, risk_weight: float) -> bool:
         return False
 
@@ -188,6 +202,9 @@ class Random(Policy):
     def fit(self, context: PolicyContext) -> Self:
         check_limits(self, {"seed": Whole(0, optional=True)})
         self.seed_ = context.random_state
+        return self
+
+    def with_rows(self, context: PolicyContext) -> Self:
         return self
 
     def reads_members(self, risk_weight: float) -> bool:
@@ -214,7 +231,7 @@ def mutual_information_ranking(
     return np.array([relevance[columns].max() for columns in schema.feature_columns])
 
 
-def _completing(context: PolicyContext) -> BeliefModel:
+def completing(context: PolicyContext) -> BeliefModel:
     """The given beliefs if their predictor uses completions, else those of one that does, around the same model."""
     predictor: SubsetPredictor = context.beliefs.predictor
     if isinstance(predictor, ConditionalPredictor):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.columns import plain
@@ -51,14 +52,17 @@ class Session:
         self._schema = state.schema
         self._policy = policy
         self._stop = stop
-        self._past: list[tuple[Acquisition, list[dict[str, Any]]]] = []
+        self._past: list[tuple[Acquisition, list[dict[str, Any]], str]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
         self._thought = False  # whether `_suggestion` is up to date
+        self._departure = ""  # how the case left the path that its stop was calibrated for
         if known is not None and not isinstance(known, Mapping):
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         for name, value in (known or {}).items():
             i = self._unknown_feature(name)
+            if state.prices.costs[i] > 0:
+                self._departure = self._departure or f"{name!r} was known from the start"
             state.mask[0, i] = True
             state.rows.values[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
         state.rows = EncodedRows(state.rows.values)
@@ -118,7 +122,9 @@ class Session:
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
+        departure = self._departure or self._departs_by(feature, price)
         with self._all_or_nothing():
+            self._departure = departure
             paid = self._state.receive(np.array([i]), cells)
             self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
 
@@ -128,6 +134,8 @@ class Session:
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
         with self._all_or_nothing():
+            if isinstance(self._stop, CalibratedStop) and not self._stop.conditions.missing[i]:
+                self._departure = self._departure or f"{feature!r}, never missing at calibration, is unavailable"
             self._state.available[0, i] = False
             self._record("unavailable", feature, None, 0.0)
 
@@ -135,14 +143,15 @@ class Session:
         """Take back the last answer or `unavailable`, and refund its cost."""
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
-        self._state, self._trace = self._past.pop()
+        self._state, self._trace, self._departure = self._past.pop()
         self._thought = False
 
     def report(self) -> dict[str, Any]:
         """Everything about the case, ready for JSON.
 
         None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
-        the string "infinite".
+        the string "infinite". With the rule of `calibrate_stop`, `guarantee` says what it promises, or why not for this
+        case, and `prediction_set` lists the classes that hold the true one with the coverage asked for.
         """
         suggestion = self.suggest()
         report = {
@@ -151,6 +160,7 @@ class Session:
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
             "spent": float(sum(step["cost"] for step in self._trace)),
             "budget_left": self.left,
+            "guarantee": self._guarantee(),
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
@@ -166,12 +176,38 @@ class Session:
         rules = beliefs.predictor.explain_encoded(rows)
         state = described(beliefs.predictor.classes_, found, None if rules is None else rules[0])
         state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
+        if beliefs.error_costs is not None:
+            state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
+        state["prediction_set"] = self._prediction_set(found.proba)
         self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
+
+    def _departs_by(self, feature: str, price: float) -> str:
+        """How answering `feature` leaves the path that the stop was calibrated for; empty if it does not."""
+        if not isinstance(self._stop, CalibratedStop):
+            return ""
+        suggestion = self.suggest()
+        if suggestion is None:
+            return f"{feature!r} was answered after the stop"
+        if feature == suggestion.feature or price == suggestion.cost == 0:  # free features come first, in any order
+            return ""
+        return f"{feature!r} was answered instead of {suggestion.feature!r}"
+
+    def _guarantee(self) -> str | None:
+        if not isinstance(self._stop, CalibratedStop):
+            return None
+        return f"No longer valid for this case: {self._departure}." if self._departure else self._stop.promise
+
+    def _prediction_set(self, proba: np.ndarray) -> list[Any] | None:
+        sets = self._stop.prediction_sets if isinstance(self._stop, CalibratedStop) else None
+        if sets is None or self._departure:
+            return None
+        members = sets.members(proba, int(self._state.mask.sum()), stopped=self.suggest() is None)[0]
+        return [plain(label) for label in self._state.beliefs.predictor.classes_[members]]
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """One step that can be undone; if it fails, the session is unchanged."""
-        self._past.append((self._state.copy(), list(self._trace)))
+        self._past.append((self._state.copy(), list(self._trace), self._departure))
         self._thought = False
         try:
             yield

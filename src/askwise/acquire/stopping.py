@@ -17,7 +17,7 @@ class Stopping:
     """A rule that ends the acquisition for a case; subclasses implement `stops`."""
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        """(n,) bool: the cases that acquire nothing more."""
+        """(n,) bool: the cases that acquire nothing more; `state` lacks those that stopped before (see its `ids`)."""
         raise NotImplementedError
 
 

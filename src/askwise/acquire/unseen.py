@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.stats import binom
 
 from askwise.errors import InvalidInput
+from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.rows import EncodedRows
 
 CHANCE = 1e-3
@@ -33,6 +36,15 @@ def check_unseen(rows: EncodedRows, training: EncodedRows, name: str) -> None:
             "looks better than it is on new ones, and so would what is calibrated on them. Give rows that neither the "
             "model nor fit has seen."
         )
+
+
+def labeled_unseen(rows: EncodedRows, y_unseen: Any, predictor: SubsetPredictor) -> tuple[EncodedRows, np.ndarray]:
+    """Rows that `predictor` was not fitted on, and their labels as class positions; errors say what is wrong."""
+    given = np.asarray(y_unseen)
+    if given.shape != (len(rows),):
+        raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
+    check_unseen(rows, predictor.training_rows_, "X_unseen")
+    return rows, class_positions(predictor.classes_, given, "y_unseen")
 
 
 def _keys(values: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -139,7 +138,7 @@ class AACO(Baseline):
         if self.adaptation == "conditional":
             predictor = ConditionalPredictor(imputed.estimator_, random_state=seed_from(rng))
             predictor.fit_encoded(model, rows, y)
-        return predictor, partial(_frozen_losses, imputed, pooled)
+        return predictor, _FrozenLosses(imputed, pooled)
 
 
 @dataclass(eq=False, repr=False)
@@ -222,11 +221,17 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
     return np.asarray(largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1)))
 
 
-def _frozen_losses(predictor: SubsetPredictor, pool: np.ndarray, picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class _FrozenLosses:
     """The loss of a wrapped model on its training rows `pool`, by a predictor that answers on subsets."""
-    rows = pool[picked]
-    mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
-    repeated = np.repeat(rows, len(subsets))
-    answers = predictor.proba(predictor.training_rows_.take(repeated).masked(mask))
-    proba = answers[np.arange(len(repeated)), predictor.training_labels_[repeated]]
-    return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))
+
+    predictor: SubsetPredictor
+    pool: np.ndarray
+
+    def __call__(self, picked: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+        rows, predictor = self.pool[picked], self.predictor
+        mask = np.tile(predictor.schema_.expand(subsets), (len(rows), 1))
+        repeated = np.repeat(rows, len(subsets))
+        answers = predictor.proba(predictor.training_rows_.take(repeated).masked(mask))
+        proba = answers[np.arange(len(repeated)), predictor.training_labels_[repeated]]
+        return -np.log(np.maximum(proba, SMALLEST)).reshape(len(rows), len(subsets))

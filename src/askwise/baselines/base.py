@@ -10,7 +10,10 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition
+from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.policies import Policy
+from askwise.acquire.session import Session
+from askwise.acquire.stopping import Stopping
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Limits, check_limits
@@ -62,7 +65,10 @@ class Baseline(FeatureAcquirer):
         self.costs_ = self.prices_.costs
         self.epistemic_ = None
         rng = generator(self.random_state)
-        self.predictor_, self.policy_ = self._train(rows, class_positions(self.classes_, y), rng)
+        labels = class_positions(self.classes_, y)
+        self.predictor_, self.policy_ = self._train(rows, labels, rng)
+        self.predictor_.training_rows_, self.predictor_.training_labels_ = rows, labels
+        self.stop_ = None
         self.beliefs_ = BeliefModel(self.predictor_)
         return self
 
@@ -81,6 +87,17 @@ class FullRowBaseline(Baseline):
     sees_everything = True
 
     policy_: FullRowPolicy
+
+    def start(
+        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
+    ) -> Session:
+        """As that of `DynamicFeatureSelector`, without a calibrated stop."""
+        if isinstance(self._stopping(stop, budget, 1), CalibratedStop):
+            raise InvalidInput(
+                f"{type(self).__name__} reads the full row, which a session does not have; its calibrated stop is "
+                "valid in acquire only."
+            )
+        return super().start(known, budget, stop)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
         return self.policy_.reading(truth)

@@ -75,7 +75,7 @@ class FullInformation(FullRowBaseline):
         return np.ones((len(rows), len(self.features_)))
 
     def acquire(
-        self, X: Any, budget: Any = None, stop: Stopping | None = None, available: Any = None, known: Any = None
+        self, X: Any, budget: Any = None, stop: Stopping | str | None = None, available: Any = None, known: Any = None
     ) -> Trajectory:
         """As that of `DynamicFeatureSelector`, with the prediction from the full row at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,12 +110,20 @@ class DesignMatrix:
         """Encoded rows -> (n, P), missing cells at the mean of a number and without a category."""
         return self._coder(rows)[:, : len(self.owner)]
 
-    def asking(self, models: SubsetPredictor) -> Callable[[EncodedRows], np.ndarray]:
+    def asking(self, models: SubsetPredictor) -> AskedModels:
         """The answers of a predictor that was trained on these matrices, from encoded rows."""
-        return partial(self._asked, models)
+        return AskedModels(self, models)
 
-    def _asked(self, models: SubsetPredictor, rows: EncodedRows) -> np.ndarray:
-        return models.predict_proba(self(rows), rows.observed[:, self.owner])
+
+@dataclass(frozen=True, eq=False)
+class AskedModels:
+    """The answers of `models`, trained on the cells of a `DesignMatrix`, for encoded rows."""
+
+    cells: DesignMatrix
+    models: SubsetPredictor
+
+    def __call__(self, rows: EncodedRows) -> np.ndarray:
+        return self.models.predict_proba(self.cells(rows), rows.observed[:, self.cells.owner])
 
 
 def paper_tree() -> DecisionTreeClassifier:

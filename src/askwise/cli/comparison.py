@@ -12,6 +12,7 @@ import pandas as pd
 
 from askwise.acquire import Flowchart, Policy, Random, Trajectory
 from askwise.acquire.flowchart.mixin import FEWEST_ROWS
+from askwise.acquire.session import as_json
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
@@ -28,7 +29,8 @@ class Comparison:
     lowest, highest), and the other measures of `evaluate` for askwise. `full` is the accuracy with everything known,
     `priced` whether budgets are money, `trajectory` what askwise bought under the largest one. `note` says why buying
     everything is not the same as the model with everything, and is empty where it is. `static` and `units` are what the
-    static order and the features are called.
+    static order and the features are called. `savings` is what `selector.savings` finds on the held-out rows, None for
+    images.
     """
 
     curves: pd.DataFrame
@@ -38,6 +40,12 @@ class Comparison:
     note: str = ""
     static: str = "static order"
     units: str = "features"
+    savings: pd.DataFrame | None = None
+
+    def savings_as_json(self) -> list[dict[str, Any]]:
+        """The rows of `savings`, ready for JSON."""
+        rows = [] if self.savings is None else self.savings.to_dict("records")
+        return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]
 
 
 @dataclass(frozen=True)
@@ -69,8 +77,12 @@ def compare(
     full = selector.classes_[selector.predictor_.predict_full(rows.X_test).argmax(axis=1)]
     accuracy = float(np.mean(full == rows.y_test))
     trajectory = selector.acquire(rows.X_test, budget=max(budgets))
-    note = missing_note(selector, rows, accuracy) if selector.schema_.tabular else ""
-    return Comparison(curves, accuracy, not selector.prices_.uniform, trajectory, note)
+    priced = not selector.prices_.uniform
+    if not selector.schema_.tabular:
+        return Comparison(curves, accuracy, priced, trajectory)
+    say("stopping each case in time")
+    note = missing_note(selector, rows, accuracy)
+    return Comparison(curves, accuracy, priced, trajectory, note, savings=selector.savings(rows.X_test))
 
 
 def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajectory: Trajectory) -> Story:

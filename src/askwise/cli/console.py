@@ -105,6 +105,26 @@ def print_curves(console: Console, comparison: Comparison) -> None:
     console.print(f"The model with everything: {comparison.full:.1%}   (* the best of its row)")
     if comparison.note:
         console.print(comparison.note)
+    if comparison.savings is not None:
+        _print_savings(console, comparison)
+
+
+def _print_savings(console: Console, comparison: Comparison) -> None:
+    """A table of average prices, one row per share of decisions kept."""
+    from rich import box
+    from rich.table import Table
+
+    assert comparison.savings is not None
+    unit = "price" if comparison.priced else f"number of {comparison.units}"
+    console.print(f"\nAverage {unit} at which decisions are the same as with everything", style="bold")
+    prices = comparison.savings.pivot(index="level", columns="way", values="price")
+    ways = comparison.savings["way"].unique()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("same decisions", *ways):
+        table.add_column(name, justify="right")
+    for level, row in prices.iterrows():
+        table.add_row(f"{level:.0%}", *("-" if row[way] != row[way] else f"{row[way]:.4g}" for way in ways))
+    console.print(table)
 
 
 def print_json(document: dict[str, Any]) -> None:

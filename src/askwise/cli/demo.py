@@ -37,6 +37,7 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
             "full_accuracy": comparison.full,
             "note": comparison.note,
             "curves": comparison.curves.to_dict("records"),
+            "savings": comparison.savings_as_json(),
         }
         charted = {} if report.flowchart is None else {"flowchart": report.flowchart.to_dict()}
         print_json({**facts, "story": vars(story), "report": str(page), **charted})

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: accuracy by budget, the order of acquisition, and the story of one case.
+"""One self-contained HTML page: savings, accuracy by budget, the order of acquisition, and the story of one case.
 
 Pictures are inline SVG; the page loads nothing. The same numbers give the same bytes.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -27,8 +29,9 @@ from askwise.files import write_whole
 from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
+WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c")
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
-SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy")
+SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept")
 """Columns of the table of numbers that are shown in percent."""
 
 _BLUE = (0.231, 0.435, 0.831)
@@ -72,6 +75,8 @@ def render(report: Report) -> str:
     story, comparison = report.story, report.comparison
     pictures = {"story": svg("story", draw_story, story)}
     if comparison is not None:
+        if comparison.savings is not None:
+            pictures["savings"] = svg("savings", partial(draw_savings, priced=comparison.priced), comparison.savings)
         pictures["curves"] = svg("curves", draw_curves, comparison)
         pictures["order"] = svg("order", draw_order, comparison.trajectory)
     shown, colors = class_colors(story.trace)
@@ -89,6 +94,33 @@ def render(report: Report) -> str:
         none_possible=NONE_POSSIBLE,
         about=[*report.about, ("askwise", f"version {askwise.__version__}")],
     )
+
+
+def draw_savings(savings: pd.DataFrame, priced: bool) -> Figure:
+    """Average price at which each share of the decisions is kept, with intervals: stop per case, fixed budgets."""
+    levels, ways = savings["level"].unique()[::-1], list(savings["way"].unique())
+    figure = Figure(figsize=(WIDTH, 1.1 + 0.62 * len(levels)), layout="constrained")
+    axes = figure.subplots()
+    everything = float((savings["price"] / savings["share"]).max())
+    for k, way in enumerate(ways):
+        rows = savings[savings["way"] == way].set_index("level").loc[levels]
+        at = np.arange(len(levels)) + 0.26 * ((len(ways) - 1) / 2 - k)
+        price = rows["price"].to_numpy()
+        around = np.abs(np.stack([price - rows["low"], rows["high"] - price]))
+        style = {"ecolor": INK, "elinewidth": 1.2}
+        axes.barh(at, price, 0.24, xerr=around, error_kw=style, color=WAY_COLORS[k], label=way, gid=f"savings-{k}")
+        for y, value in zip(at, price, strict=True):
+            axes.text(1.01 * everything, y, "never" if np.isnan(value) else f"{value:.3g}", va="center", size=8)
+    axes.axvline(everything, color=INK, linestyle="--", linewidth=1.2, label="everything")
+    axes.set_yticks(range(len(levels)), [f"{level:.4g} %" for level in 100 * levels])
+    axes.set_ylabel("decisions kept")
+    axes.set_xlabel("average price per case" if priced else "average number of features per case")
+    axes.set_xlim(0, everything)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=GRID)
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def draw_curves(comparison: Comparison) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -45,6 +46,13 @@ class EpistemicEstimator(BaseEstimator):
         if not self._separate or belief.members is not None:
             return belief
         return belief.with_members([member.proba(rows, leave_out) for member in self._separate])
+
+    def with_rows_of(self, predictor: SubsetPredictor) -> Self:
+        """The same members around `predictor`, whose training rows take the place of those they were fitted with."""
+        other = copy.copy(self)
+        rows, y = predictor.training_rows_, predictor.training_labels_
+        other._separate = [member.with_rows(rows, y) for member in self._separate]
+        return other
 
     def _fit(self, predictor: SubsetPredictor) -> None:
         raise NotImplementedError

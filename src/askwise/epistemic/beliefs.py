@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.epistemic.novelty import Novelty
+from askwise.error_costs import decide
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
@@ -31,7 +34,7 @@ class Assessment:
         (n,) position of the class decided for.
     agreement
         (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
-        without completions, its probability.
+        without completions, the probability of that class.
     decision_is_final
         (n,) probability that the full row is decided alike: the agreement, calibrated where there is a `Calibration`.
     uncertainty
@@ -88,7 +91,21 @@ class BeliefModel:
         self.novelty = novelty
         self.error_costs = error_costs
         self.calibration = calibration
-        self._joined = predictor if epistemic is None else epistemic.joined(predictor)
+        _ = self._joined  # made now: no question changes a fitted object; saved without it, and made again
+
+    @cached_property
+    def _joined(self) -> SubsetPredictor:
+        """The predictor with the members beside its model."""
+        return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
+
+    def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
+        """The same model and members with other training rows, from which distances and completions are taken."""
+        other = copy.copy(self)
+        other.__dict__.pop("_joined", None)
+        other.predictor = self.predictor.with_rows(rows, y)
+        other.epistemic = None if self.epistemic is None else self.epistemic.with_rows_of(other.predictor)
+        other.novelty = None if self.novelty is None else type(self.novelty)(other.predictor, seed)
+        return other
 
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
@@ -130,18 +147,21 @@ class BeliefModel:
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
-        return np.asarray(
-            proba.argmax(axis=-1) if self.error_costs is None else (proba @ self.error_costs).argmin(axis=-1)
-        )
+        return decide(proba, self.error_costs)
 
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
-        final = share if self.calibration is None else self.calibration.final(share)
-        complete = rows.observed.all(axis=1)
-        agreement, final = (np.where(complete, 1.0, values) for values in (share, final))
+        agreement = self.agreement(belief, rows)
+        final = agreement if self.calibration is None else self.calibration.final(agreement)
+        final = np.where(rows.observed.all(axis=1), 1.0, final)
         return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
+
+    def agreement(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
+        """(n,) raw agreement: the share of the votes for the decision taken, 1 for a complete row."""
+        decision = self.decisions(belief.proba)
+        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
+        return np.where(rows.observed.all(axis=1), 1.0, share)
 
     def votes(self, belief: Belief) -> np.ndarray:
         """(n, C) share of the completions for which the wrapped model decides for a class; without any, p(y | x_S)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,6 +37,9 @@ class FeatureDistance(EpistemicEstimator):
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
         return replace(belief, epistemic=self.distance(rows, leave_out))
+
+    def with_rows_of(self, predictor: SubsetPredictor) -> Self:
+        return copy.copy(self).fit(predictor)
 
     def distance(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
         """(n,) distance of the observed part of each row to the training data; `leave_out` as in `SubsetPredictor`."""

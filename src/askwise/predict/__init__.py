@@ -6,6 +6,7 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
+from askwise.predict.onnx_model import OnnxModel
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.rules.predictor import RulePredictor
 
@@ -14,6 +15,7 @@ __all__ = [
     "ImputedPredictor",
     "LocalPredictor",
     "MaskTrainedPredictor",
+    "OnnxModel",
     "ReparametrizedPredictor",
     "RulePredictor",
     "SubsetPredictor",

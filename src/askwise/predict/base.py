@@ -48,6 +48,9 @@ class SubsetPredictor(BaseEstimator):
     slow_to_fit = False
     """Whether models are trained for subsets, so that calibration takes fewer folds."""
 
+    stores_rows = True
+    """Whether `_fit` keeps training rows, or values out of them, beside what it learns."""
+
     model_: Any
 
     def __init__(self, estimator: Any) -> None:
@@ -133,6 +136,14 @@ class SubsetPredictor(BaseEstimator):
         """The same completions around another model, or around several side by side (`predict.stacked`)."""
         other = copy.copy(self)
         other.model_ = model
+        return other
+
+    def with_rows(self, rows: EncodedRows, y: np.ndarray) -> Self:
+        """The same predictor with other training rows; what it stores of rows is built from these."""
+        other = copy.copy(self)
+        other.training_rows_, other.training_labels_ = rows, y
+        if self.stores_rows:
+            other._fit(rows, y)
         return other
 
     def for_training(self) -> Self:

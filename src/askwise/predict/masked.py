@@ -60,6 +60,7 @@ class MaskTrainedPredictor(SubsetPredictor):
     """
 
     slow_to_fit = True
+    stores_rows = False
 
     estimator: Any
     _: KW_ONLY

@@ -66,6 +66,7 @@ class ReparametrizedPredictor(SubsetPredictor):
     """
 
     slow_to_fit = True
+    stores_rows = False
 
     estimator: Any
     kind: str = "output"

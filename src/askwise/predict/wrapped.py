@@ -161,7 +161,7 @@ class FrozenModel:
         self.settle(rows)
         if not self.schema.tabular:  # too many pixels to try one by one
             return np.zeros(n_columns, dtype=bool)
-        tried = np.where(np.eye(n_columns, dtype=bool), np.nan, _some_complete_row(rows))
+        tried = np.where(np.eye(n_columns, dtype=bool), np.nan, some_complete_row(rows))
         if self._answers(tried):
             return np.ones(n_columns, dtype=bool)
         if not isinstance(self.estimator, Pipeline):
@@ -174,7 +174,7 @@ class FrozenModel:
         while isinstance(last, FrozenEstimator | Pipeline):
             last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
         is_module = isinstance(last, BlackBox) and is_torch_module(last.function)
-        self(rows.take(slice(ROWS_TO_SETTLE if is_module else 1)).filled(_some_complete_row(rows)))
+        self(rows.take(slice(ROWS_TO_SETTLE if is_module else 1)).filled(some_complete_row(rows)))
 
     def _answers(self, values: np.ndarray) -> bool:
         try:
@@ -222,7 +222,7 @@ def asked(estimator: Any, method: str, table: Any) -> Any:
         ) from error
 
 
-def _some_complete_row(rows: EncodedRows) -> np.ndarray:
+def some_complete_row(rows: EncodedRows) -> np.ndarray:
     """(D,) the first observed value of each column."""
     return np.asarray(rows.values[rows.observed.argmax(axis=0), np.arange(rows.values.shape[1])])
 

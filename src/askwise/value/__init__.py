@@ -4,11 +4,14 @@ from askwise.value.base import State, Value
 from askwise.value.gain import per_cost
 from askwise.value.neighbors import NeighborValue
 from askwise.value.network import ValueEstimator
+from askwise.value.savings import NeighborSavings, Savings
 from askwise.value.targets import HeldOutStates, held_out_states, value_targets
 
 __all__ = [
     "HeldOutStates",
+    "NeighborSavings",
     "NeighborValue",
+    "Savings",
     "State",
     "Value",
     "ValueEstimator",

@@ -95,23 +95,71 @@ def expected_reductions(
         C, and whether e is the divergence from the members' mean (Eq. 17) instead of the prediction (Eq. 13).
     """
     discrepancy, epistemic = np.zeros(wanted.shape), np.zeros(wanted.shape)
-    if not wanted.any():
-        return discrepancy, epistemic
+    if wanted.any():
+        found = predicted_outcomes(index, weights, proba, outcomes, wanted, n_classes)
+        discrepancy[found.case, found.feature] = found.information()
+        if proba.shape[2] > n_classes:
+            epistemic[found.case, found.feature] = _agreement(found, around_the_mean)
+    return discrepancy, epistemic
+
+
+class PredictedOutcomes(NamedTuple):
+    """The outcomes of P pairs of a case and a feature, and the prediction after each of them."""
+
+    case: np.ndarray  # (P,)
+    feature: np.ndarray  # (P,)
+    level: Level
+    after: np.ndarray  # (C, b)
+    evidence: Evidence
+
+    def information(self) -> np.ndarray:
+        """(P,) expected reduction of u by Lemma 1.
+
+        With few completions per outcome, raw means as weights overestimate it and shrunk means underestimate it; with
+        the mean of the two the bias cancels to first order.
+        """
+        of_model, level = slice(self.evidence.n_classes), self.level
+        weight = (level.joint[of_model] + level.chance * self.after[of_model]) / 2
+        before = self.evidence.before[of_model].take(level.pair, axis=1)
+        ratio = np.maximum(self.after[of_model], SMALLEST) / before
+        return level.total((weight * np.log(ratio)).sum(axis=0))
+
+
+def predicted_outcomes(
+    index: np.ndarray, weights: np.ndarray, proba: np.ndarray, outcomes: Outcomes, wanted: np.ndarray, n_classes: int
+) -> PredictedOutcomes:
+    """The outcomes of the `wanted` features among the completions; parameters as in `expected_reductions`."""
     case, outcome, joint = _occurring(index, weights, proba, outcomes, wanted)
     coarse = outcomes.coarse[outcome]
     feature = outcomes.feature[coarse]
     first, pair = _runs(case * wanted.shape[1] + feature)
-    pairs = case[first], feature[first]
-    evidence = Evidence.of(weights, proba, n_classes).take(pairs[0])
-    start, parent = _runs(case * len(outcomes.feature) + coarse)
+    evidence = Evidence.of(weights, proba, n_classes).take(case[first])
+    has_levels = np.bincount(outcomes.feature)[feature[first]] > 1
+    key, doubt = case * len(outcomes.feature) + coarse, np.where(has_levels, DOUBT, 0.0)
+    level, after = shrunk_outcomes(joint, pair, key, evidence, doubt)
+    return PredictedOutcomes(case[first], feature[first], level, after, evidence)
+
+
+def shrunk_outcomes(
+    joint: np.ndarray, pair: np.ndarray, coarse: np.ndarray, evidence: Evidence, doubt: np.ndarray
+) -> tuple[Level, np.ndarray]:
+    """The outcomes of pairs, and the predictions after each, (C, b): means of the answers without what chance explains.
+
+    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards their coarse ones, with a `doubt` (P,) about them.
+
+    Parameters
+    ----------
+    joint
+        (b, C) probability of outcome and class together.
+    pair, coarse
+        (b,) numbers of the pair and of the coarse outcome of each, both ascending.
+    """
+    start, parent = _runs(coarse)
     coarser = Level(_sums(joint, start), pair[start], pair[start], evidence)
     level = Level(np.ascontiguousarray(joint.T), pair, parent, evidence)
-    has_levels = np.bincount(outcomes.feature)[pairs[1]] > 1
-    after = predictions_after(level, coarser, evidence, np.where(has_levels, DOUBT, 0.0))
-    discrepancy[pairs] = _information(level, after, evidence)
-    if len(after) > n_classes:
-        epistemic[pairs] = _agreement(level, after, evidence, around_the_mean)
-    return discrepancy, epistemic
+    each = np.arange(len(doubt))
+    now = Level(evidence.before, each, each, evidence)
+    return level, _shrunk(level, coarser, _shrunk(coarser, now, evidence.before, evidence), evidence, doubt)
 
 
 def _occurring(
@@ -146,16 +194,6 @@ def _sums(joint: np.ndarray, start: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray((sums @ joint).T)
 
 
-def predictions_after(level: Level, coarser: Level, evidence: Evidence, doubt: np.ndarray) -> np.ndarray:
-    """(C, b) predictions after each outcome: means of the answers, shrunk by the share that chance explains.
-
-    Coarse outcomes are shrunk towards p(y | x_S), fine ones towards their coarse ones, with a `doubt` (P,) about them.
-    """
-    each = np.arange(len(doubt))
-    now = Level(evidence.before, each, each, evidence)
-    return _shrunk(level, coarser, _shrunk(coarser, now, evidence.before, evidence), evidence, doubt)
-
-
 def _shrunk(
     level: Level, above: Level, towards: np.ndarray, evidence: Evidence, doubt: np.ndarray | float = 0.0
 ) -> np.ndarray:
@@ -184,23 +222,11 @@ def _shrunk(
     return shrunk
 
 
-def _information(level: Level, after: np.ndarray, evidence: Evidence) -> np.ndarray:
-    """(P,) expected reduction of u by Lemma 1.
-
-    With few completions per outcome, raw means as weights overestimate it and shrunk means underestimate it; with the
-    mean of the two the bias cancels to first order.
-    """
-    of_model = slice(evidence.n_classes)
-    weight = (level.joint[of_model] + level.chance * after[of_model]) / 2
-    ratio = np.maximum(after[of_model], SMALLEST) / evidence.before[of_model].take(level.pair, axis=1)
-    return level.total((weight * np.log(ratio)).sum(axis=0))
-
-
-def _agreement(level: Level, after: np.ndarray, evidence: Evidence, around_the_mean: bool) -> np.ndarray:
+def _agreement(found: PredictedOutcomes, around_the_mean: bool) -> np.ndarray:
     """(P,) expected reduction of e; exactly 0 where no outcome changes a prediction, so that such features tie."""
-    before = evidence.before[: evidence.n_classes]
-    e_before = _divergence_of_members(evidence.before, before, around_the_mean)
-    e_after = _divergence_of_members(after, before.take(level.pair, axis=1), around_the_mean)
+    level, before = found.level, found.evidence.before[: found.evidence.n_classes]
+    e_before = _divergence_of_members(found.evidence.before, before, around_the_mean)
+    e_after = _divergence_of_members(found.after, before.take(level.pair, axis=1), around_the_mean)
     return level.total(level.chance * (e_before[level.pair] - e_after))
 
 

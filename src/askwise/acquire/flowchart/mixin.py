@@ -24,7 +24,7 @@ SEED = 0
 class FlowchartMixin:
     """Adds `flowchart` to an estimator with a fitted predictor, prices and a policy."""
 
-    def flowchart(self: Any, X: Any, max_depth: int = 4, stop: Stopping | None = None) -> Flowchart:
+    def flowchart(self: Any, X: Any, max_depth: int = 4, stop: Stopping | str | None = None) -> Flowchart:
         """The policy as a tree of questions that can be printed and followed by hand.
 
         Two thirds of the rows, drawn with a fixed seed, grow the chart: each node asks what the policy would ask for
@@ -39,15 +39,16 @@ class FlowchartMixin:
         max_depth
             The most questions on a path. Free features count only where the chart uses their answer.
         stop
-            A `Stopping` rule; None spends the budget of the selector on up to `max_depth` features.
+            A `Stopping` rule or ``"calibrated"``; None spends the budget of the selector on up to `max_depth` features,
+            with `error_costs` as long as they pay.
         """
         truth = self._encode(X)
-        self._check_stop(stop)
+        ending: Stopping | None = self._stopping(stop, None, 1)
         _check(self.schema_.tabular, len(truth), max_depth)
         order = np.random.default_rng(SEED).permutation(len(truth))
         held, grown = np.split(order, [round(HELD_OUT_SHARE * len(truth))])
-        rule = AtMost(int(max_depth), stop)
-        start, policy = _start(self, truth.take(grown), stop)
+        rule = AtMost(int(max_depth), ending)
+        start, policy = _start(self, truth.take(grown), ending)
         root = Grower(start, truth.values[grown], policy, rule).grow(int(max_depth))
         unmeasured = Agreement(0, *[np.nan] * 6)
         chart = Flowchart(root, self.schema_, self.prices_, self.classes_, int(max_depth), len(grown), unmeasured)

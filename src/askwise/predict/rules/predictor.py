@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -83,7 +84,10 @@ class RulePredictor(SubsetPredictor):
         inputs, _ = self._inputs(rows)
         n_classes, share = len(self.classes_), self.cache_bytes // len(self.rule_sets_)
         self._reduced = [ReducedRules(rules, inputs, y, n_classes, share) for rules in self.rule_sets_]
-        self._combine = [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
+
+    @property
+    def _combine(self) -> list[Callable[..., np.ndarray]]:
+        return [partial(AGGREGATIONS[self.aggregation], reduced) for reduced in self._reduced]
 
     @property
     def cache_info_(self) -> dict[str, int]:

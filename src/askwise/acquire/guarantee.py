@@ -1,0 +1,150 @@
+"""The maths of a stopping rule with a guarantee, on arrays: learn-then-test with a fixed sequence of thresholds.
+
+A rule stops at the first state whose agreement is at least t. On n rows that neither the model nor the policy has seen,
+the number of cases with a loss (0 or 1) is binomial; a threshold passes when so few losses would be improbable at
+the allowed risk. Thresholds are tested in an order fixed beforehand, from "never" downwards, and testing ends at the
+first that fails, so that the confidence holds for whichever passed last (Angelopoulos et al. 2021, "Learn then test").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+SMALLEST_STEP, STEP_RATIO = 1e-6, 1.15
+START_MARGIN = 1.5
+"""A conditional test starts where this many times the smallest useful number of cases are expected to stop early."""
+
+
+@dataclass(frozen=True, eq=False)
+class FullRuns:
+    """Cases along the policy until nothing more is bought: what any stopping rule would have seen.
+
+    Attributes
+    ----------
+    agreement
+        (n, T + 1) raw agreement; -inf where a free feature comes next, because no rule stops before free features.
+    decision
+        (n, T + 1) position of the class decided for.
+    spent
+        (n, T + 1) price so far.
+    n_steps
+        (n,) number of purchases of the case; later entries repeat its last state.
+    full
+        (n,) decision from the full row.
+    labels
+        (n,) positions of the true classes, None where they are not known.
+    proba
+        (n, T + 1, C) predictions, None where they are not needed.
+    """
+
+    agreement: np.ndarray
+    decision: np.ndarray
+    spent: np.ndarray
+    n_steps: np.ndarray
+    full: np.ndarray
+    labels: np.ndarray | None = None
+    proba: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.full)
+
+    @property
+    def changed(self) -> np.ndarray:
+        """(n, T + 1) whether the decision differs from that of the full row."""
+        return np.asarray(self.decision != self.full[:, None])
+
+    @property
+    def worse(self) -> np.ndarray:
+        """(n, T + 1) whether the decision is wrong where that of the full row is right."""
+        assert self.labels is not None
+        truth = self.labels[:, None]
+        return np.asarray((self.full[:, None] == truth) & (self.decision != truth))
+
+    def stops_at(self, thresholds: np.ndarray) -> np.ndarray:
+        """(n, K) step at which each case stops: the first with agreement >= the threshold, otherwise its last."""
+        highest = np.maximum.accumulate(self.agreement, axis=1)
+        steps = [(highest < threshold).sum(axis=1) for threshold in thresholds]
+        return np.minimum(np.stack(steps, axis=1), self.n_steps[:, None])
+
+    def stops_within(self, budgets: np.ndarray) -> np.ndarray:
+        """(n, K) last step of each case that a common budget pays for."""
+        steps = [(self.spent <= budget * (1 + 1e-9)).sum(axis=1) - 1 for budget in budgets]
+        return np.minimum(np.stack(steps, axis=1), self.n_steps[:, None])
+
+    def early(self, steps: np.ndarray) -> np.ndarray:
+        """(n, K) whether a case that stops at `steps` would have bought more."""
+        return np.asarray(steps < self.n_steps[:, None])
+
+    def take(self, rows: np.ndarray) -> FullRuns:
+        """Some of the cases, by position or by a boolean mask."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken: dict[str, Any] = {name: None if part is None else part[rows] for name, part in parts.items()}
+        return FullRuns(**taken)
+
+    @classmethod
+    def concatenated(cls, runs: Sequence[FullRuns]) -> FullRuns:
+        """Several blocks of cases as one; the shorter ones are padded with their last state."""
+        longest = max(run.agreement.shape[1] for run in runs)
+        parts: dict[str, Any] = {}
+        for field in fields(cls):
+            arrays = [getattr(run, field.name) for run in runs]
+            padded = [a if a is None or a.ndim == 1 else _padded(a, longest) for a in arrays]
+            parts[field.name] = None if arrays[0] is None else np.concatenate(padded)
+        return cls(**parts)
+
+
+def threshold_sequence() -> np.ndarray:
+    """The thresholds in the order of their tests: infinity, 1 - 1e-6, then 1 - geometric steps down to 0."""
+    count = int(np.log(1 / SMALLEST_STEP) / np.log(STEP_RATIO)) + 1
+    return np.r_[np.inf, 1 - SMALLEST_STEP * STEP_RATIO ** np.arange(count), 0.0]
+
+
+def rows_needed(risk: float, confidence: float) -> int:
+    """The smallest number of rows, all without a loss, that shows a risk of at most `risk`.
+
+    >>> rows_needed(0.05, 0.9), rows_needed(0.02, 0.9)
+    (45, 114)
+    """
+    return int(np.ceil(np.log1p(-confidence) / np.log1p(-risk) - 1e-9))
+
+
+def p_values(losses: np.ndarray, cases: np.ndarray | int, risk: float) -> np.ndarray:
+    """(K,) probability of so few `losses` among so many `cases` if the risk were `risk`; 1 without cases."""
+    return np.asarray(binom.cdf(losses, cases, risk))
+
+
+def last_passed(p: np.ndarray, confidence: float) -> int | None:
+    """Position of the last p value before the first that is above 1 - confidence; None where the first one is."""
+    failed = np.append(p > (1 - confidence) * (1 + 1e-12), True)
+    first = int(failed.argmax())
+    return first - 1 if first else None
+
+
+def early_start(early_share: np.ndarray, n_rows: int, needed: int) -> int:
+    """Position of the first threshold at which enough of `n_rows` cases can be expected to stop early.
+
+    `early_share` (K,) must come from other rows than those of the test.
+    """
+    enough = min(START_MARGIN * needed, (needed + n_rows) / 2)
+    reached = early_share * n_rows >= enough
+    return int(reached.argmax()) if reached.any() else len(early_share)
+
+
+def price_thresholds(runs: FullRuns) -> tuple[np.ndarray, np.ndarray]:
+    """All thresholds that differ in what they buy for some case, ascending, and the average price of each."""
+    highest = np.maximum.accumulate(runs.agreement, axis=1)[:, :-1].ravel()
+    order = np.argsort(highest, kind="stable")
+    values, first = np.unique(highest[order], return_index=True)
+    paid = np.r_[0.0, np.cumsum(np.diff(runs.spent, axis=1).ravel()[order])] / len(runs)
+    thresholds = np.r_[0.0, (values[:-1] + values[1:]) / 2, np.inf]
+    free = np.isneginf(thresholds)  # a free feature comes next: no threshold stops there
+    return thresholds[~free], paid[np.r_[first, len(highest)]][~free]
+
+
+def _padded(values: np.ndarray, length: int) -> np.ndarray:
+    return values[:, np.minimum(np.arange(length), values.shape[1] - 1)]

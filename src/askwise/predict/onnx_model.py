@@ -1,0 +1,72 @@
+"""A model in the ONNX format as a function from rows to probabilities, to be given to `askwise.wrap`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.errors import AskwiseError, InvalidInput
+
+NUMBERS: dict[str, Any] = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
+
+
+class OnnxModel:
+    """An ONNX classifier, run by onnxruntime: ``askwise.wrap(OnnxModel("model.onnx"), classes=[...])``.
+
+    It has one input, a matrix of numbers, or one input per column of the table, with the column's name. Its
+    probabilities are the output of floating-point numbers in two dimensions; the last, if there are several.
+
+    Parameters
+    ----------
+    model
+        Path of the file, or its content.
+    """
+
+    def __init__(self, model: str | Path | bytes) -> None:
+        self.content = model if isinstance(model, bytes) else _read(Path(model))
+        self._session: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content, "_session": None}
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """(n, C) probabilities."""
+        session = self._open()
+        outputs = [o.name for o in session.get_outputs() if o.type in ("tensor(float)", "tensor(double)")]
+        if not outputs:
+            raise InvalidInput(
+                "The ONNX model has no output of numbers. For one converted by skl2onnx, turn ZipMap off: "
+                'to_onnx(model, X, options={"zipmap": False}).'
+            )
+        return np.asarray(session.run(outputs[-1:], self._inputs(session, X))[0], dtype=float)
+
+    def _inputs(self, session: Any, X: Any) -> dict[str, np.ndarray]:
+        inputs = session.get_inputs()
+        if len(inputs) == 1 and not (isinstance(X, pd.DataFrame) and list(X.columns) == [inputs[0].name]):
+            return {inputs[0].name: np.asarray(X, dtype=NUMBERS.get(inputs[0].type, np.float32))}
+        lacking = [one.name for one in inputs if not isinstance(X, pd.DataFrame) or one.name not in X.columns]
+        if lacking:
+            raise InvalidInput(f"The ONNX model has the input {lacking[0]!r}, and X no column of that name.")
+        return {one.name: X[[one.name]].to_numpy(dtype=NUMBERS.get(one.type, object)) for one in inputs}
+
+    def _open(self) -> Any:
+        if self._session is None:
+            try:
+                import onnxruntime
+            except ImportError:
+                raise AskwiseError('An ONNX model needs onnxruntime: pip install "askwise[onnx]".') from None
+            try:
+                self._session = onnxruntime.InferenceSession(self.content, providers=["CPUExecutionProvider"])
+            except Exception as error:  # onnxruntime has an exception class for each kind of fault
+                raise InvalidInput(f"onnxruntime cannot read the model: {error}") from None
+        return self._session
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"The ONNX model {path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,286 @@
+"""A stop that is calibrated on unseen rows: what it promises, when it refuses, and what a session says about it."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from askwise import DynamicFeatureSelector, InvalidInput, Prices
+from askwise.acquire import CalibratedStop, Confidence, Random
+from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
+
+PRICES = Prices([0, 2, 3, 3, 1, 1], shared=[([2, 3], 1.5)])
+
+
+def drawn(n, seed):
+    """Three classes by two features, one of them free; a third is missing in some rows."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 6)), columns=list("abcdef"))
+    y = np.array(["low", "middle", "high"])[np.digitize(2 * X["a"] + 2 * X["b"] + 0.5 * X["c"], [-1, 1])]
+    X.loc[rng.random(n) < 0.2, "d"] = np.nan
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = drawn(200, 0)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X.fillna(0), y)
+    return DynamicFeatureSelector(
+        model, costs=PRICES, epistemic=None, calibration=None, random_state=0, progress=False
+    ).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def stop(fitted):
+    return fitted.calibrate_stop(*drawn(150, 1), agreement=0.9)
+
+
+def follow(selector, row, session):
+    """Answer what is suggested until nothing is; returns the features in order."""
+    asked = []
+    while (suggestion := session.suggest()) is not None:
+        if pd.isna(row[suggestion.feature]):
+            session.unavailable(suggestion.feature)
+        else:
+            session.answer(suggestion.feature, row[suggestion.feature])
+            asked.append(selector.features_.index(suggestion.feature))
+    return asked
+
+
+def test_what_the_rule_says_of_its_rows_is_what_acquire_does(fitted, stop):
+    X, _ = drawn(150, 1)
+    run = fitted.acquire(X, stop=stop)
+    full = fitted.predictor_.predict_full(X).argmax(axis=1)
+    assert run.spent_after(-1).mean() == pytest.approx(stop.price)
+    assert stop.n_losses == (run.decision[:, -1] != full).sum()
+    assert stop.price < 0.8 * stop.everything
+    assert fitted.acquire(X).spent_after(-1).mean() == pytest.approx(stop.everything)
+    unlimited = fitted.acquire(X)
+    assert stop.n_early == ((run.order >= 0).sum(axis=1) < (unlimited.order >= 0).sum(axis=1)).sum()
+
+
+def test_free_features_are_acquired_before_a_case_may_stop(fitted, stop):
+    X, _ = drawn(60, 5)
+    assert (fitted.acquire(X, stop=stop).order[:, 0] == 0).all()
+    always = fitted.calibrate_stop(drawn(150, 1)[0], average_price=0.01)
+    run = fitted.acquire(X, stop=always)
+    assert run.order.tolist() == [[0]] * 60
+    fitted.stop_ = stop
+
+
+def test_the_promise_is_kept_on_fresh_rows(fitted):
+    """Calibration rows drawn 100 times; a rule that tests another score than it stops by fails."""
+    X, y = drawn(2000, 2)
+    rows = fitted._encode(X)
+    labels = np.searchsorted(fitted.classes_, y)
+    runs = fitted._full_runs(rows, fitted.policy_, np.inf, labels)
+    pool, fresh = runs.take(np.arange(800)), runs.take(np.arange(800, 2000))
+    rng = np.random.default_rng(0)
+    for goal in (Goal(agreement=0.9), Goal(accuracy_gap=0.1)):
+        risks = []
+        for _ in range(100):
+            threshold = calibrated_threshold(pool.take(rng.integers(800, size=120)), goal)
+            steps = fresh.stops_at(np.array([threshold]))
+            risks.append(np.take_along_axis(goal.losses(fresh), steps, axis=1).mean())
+        assert np.mean(np.array(risks) <= 0.1) >= 0.86
+        assert np.mean(risks) > 0.02  # not by never stopping early
+
+
+def test_a_session_stops_where_its_row_of_a_batch_does(fitted, stop):
+    fitted.stop_ = stop
+    X, _ = drawn(12, 3)
+    run = fitted.acquire(X, stop="calibrated")
+    assert len(set((run.order >= 0).sum(axis=1))) > 1
+    for r in range(len(X)):
+        session = fitted.start(stop="calibrated")
+        assert follow(fitted, X.iloc[r], session) == [i for i in run.order[r] if i >= 0]
+        assert session.report()["guarantee"] == stop.promise  # "d" was unavailable at calibration as well
+
+
+def test_an_override_ends_the_guarantee_of_the_case_and_undo_restores_it(fitted, stop):
+    promise = stop.promise
+    session = fitted.start(stop=stop)
+    session.answer("a", 0.1)
+    asked = session.suggest().feature
+    other = next(name for name in "bcef" if name != asked)
+    session.answer(other, 0.3)
+    report = session.report()
+    assert report["guarantee"] == f"No longer valid for this case: {other!r} was answered instead of {asked!r}."
+    assert report["prediction_set"] is None
+    session.answer(session.suggest().feature, 0.0)  # following the advice again does not bring it back
+    assert other in session.report()["guarantee"]
+    session.undo()
+    session.undo()
+    assert session.report()["guarantee"] == promise
+    assert session.report()["prediction_set"] is not None
+
+    session.unavailable("d")
+    assert session.report()["guarantee"] == promise
+    session.unavailable("e")
+    assert "'e', never missing at calibration, is unavailable" in session.report()["guarantee"]
+
+    done = fitted.start(stop=stop)
+    follow(fitted, pd.Series({"a": 3.0, "b": 3.0, "c": 1.0, "d": 0.0, "e": 0.0, "f": 0.0}), done)
+    left = next(name for name in fitted.features_ if name not in done.known)
+    done.answer(left, 0.0)
+    assert f"{left!r} was answered after the stop" in done.report()["guarantee"]
+
+
+def test_what_is_known_from_the_start_ends_it_unless_it_is_free(fitted, stop):
+    assert fitted.start({"a": 1.0}, stop=stop).report()["guarantee"] == stop.promise
+    assert "'b' was known from the start" in fitted.start({"b": 1.0}, stop=stop).report()["guarantee"]
+    for other in (None, Confidence(0.9)):
+        report = fitted.start({"b": 1.0}, stop=other).report()
+        assert report["guarantee"] is None
+        assert report["prediction_set"] is None
+
+
+def test_prediction_sets_of_a_session(fitted, stop):
+    session = fitted.start(stop=stop)
+    follow(fitted, drawn(1, 9)[0].iloc[0], session)
+    report = json.loads(json.dumps(session.report()))
+    assert set(report["prediction_set"]) <= {"low", "middle", "high"}
+    assert report["prediction"] in report["prediction_set"]
+    assert [step["prediction_set"] for step in report["trace"]][-1] == report["prediction_set"]
+    assert len(report["trace"][0]["prediction_set"]) == 3  # nothing is known
+    without = fitted.calibrate_stop(drawn(150, 1)[0], agreement=0.9)
+    assert fitted.start(stop=without).report()["prediction_set"] is None
+    fitted.stop_ = stop
+
+
+def test_changed_conditions_are_refused_with_the_reason(fitted, stop):
+    X, _ = drawn(4, 3)
+    static = fitted.with_policy("static")
+    assert static.stop_ is None
+    with pytest.raises(InvalidInput, match="call calibrate_stop first"):
+        static.acquire(X, stop="calibrated")
+    with pytest.raises(InvalidInput, match="another policy"):
+        static.start(stop=stop)
+    for budget in (5, [5, 5, 5, 5]):
+        with pytest.raises(InvalidInput, match="no limit of the budget, not budget=5"):
+            fitted.acquire(X, budget=budget, stop=stop)
+    prices, weight = fitted.prices_, fitted.risk_weight
+    try:
+        fitted.prices_ = Prices([0, 2, 3, 3, 1, 2], shared=[([2, 3], 1.5)]).resolve(fitted.features_)
+        with pytest.raises(InvalidInput, match="other prices"):
+            fitted.acquire(X, stop=stop)
+        fitted.prices_ = Prices(prices.costs, shared=[([2, 3], 1.0)]).resolve(fitted.features_)
+        with pytest.raises(InvalidInput, match="other prices"):
+            fitted.acquire(X, stop=stop)
+        fitted.prices_, fitted.risk_weight = prices, 0.5
+        with pytest.raises(InvalidInput, match=r"risk_weight=0\.1, not 0\.5"):
+            fitted.start(stop=stop)
+    finally:
+        fitted.prices_, fitted.risk_weight = prices, weight
+
+
+def test_an_average_price_with_and_without_a_budget_per_case(fitted):
+    X, _ = drawn(300, 1)
+    fresh, _ = drawn(600, 4)
+    for budget in (None, 5.0):
+        for price in (1.5, 3.0):
+            rule = fitted.calibrate_stop(X, average_price=price, budget=budget)
+            assert rule.price == pytest.approx(price, rel=0.05)
+            spent = fitted.acquire(fresh, budget=budget, stop=rule).spent_after(-1)
+            assert spent.mean() == pytest.approx(price, rel=0.1)
+            assert budget is None or spent.max() <= budget * (1 + 1e-9)
+            assert "Estimated: cases cost" in repr(rule)
+    with pytest.raises(InvalidInput, match=r"calibrated for budget=5, not no limit"):
+        fitted.acquire(fresh, stop=rule)
+
+
+def test_calibration_rows_that_cannot_support_the_promise_are_refused(fitted):
+    X, y = drawn(150, 1)
+    seen, seen_labels = drawn(200, 0)
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        ((X[:44],), {"agreement": 0.95}, "needs at least 45 rows; there are 44"),
+        ((X[:113],), {"agreement": 0.98}, "needs at least 114 rows; there are 113"),
+        ((X[:50],), {"agreement": 0.95, "conditional": True, "confidence": 0.95}, "needs at least 59 rows"),
+        ((X,), {"accuracy_gap": 0.05}, "accuracy_gap needs the labels y_cal"),
+        ((X, y[:5]), {"agreement": 0.9}, r"y_cal must .* 150 in all; got shape \(5,\)"),
+        ((X, np.array(["never"] * 150)), {"agreement": 0.9}, "never"),
+        ((None, y), {"agreement": 0.9}, "y_cal needs X_cal"),
+        ((seen, seen_labels), {"agreement": 0.9}, "200 of 200 rows were given to fit"),
+        ((pd.concat([X, seen[:20]]),), {"agreement": 0.9}, "20 of 170 rows were given to fit"),
+        ((X,), {"agreement": 0.9, "budget": 1}, "even without an early stop"),
+        ((X, y), {"agreement": 0.9, "coverage": 1.0}, "coverage must be between 0 and 1"),
+        ((X,), {"average_price": 100}, "Ask for less"),
+    ]
+    before = fitted.stop_
+    for args, options, message in wrong:
+        with pytest.raises(InvalidInput, match=message):
+            fitted.calibrate_stop(*args, **options)
+        assert fitted.stop_ is before
+
+
+def test_without_rows_training_rows_are_cross_fitted_and_the_promise_is_an_estimate(fitted):
+    rule = fitted.calibrate_stop(agreement=0.9)
+    assert rule.estimated
+    assert rule.promise.startswith("Estimated with 90% confidence: at most 10% of all cases")
+    assert rule.n_rows == 200
+    assert rule.prediction_sets is not None  # the training labels are known
+    assert fitted.calibrate_stop(agreement=0.9, conditional=True).threshold > 0
+    X, y = drawn(120, 0)
+    with pytest.raises(InvalidInput, match="needs X_cal"):
+        _callable(fitted).fit(X.fillna(0), np.searchsorted(fitted.classes_, y)).calibrate_stop(agreement=0.9)
+
+
+def _callable(fitted):
+    model = fitted.estimator_
+    return DynamicFeatureSelector(
+        lambda rows: model.predict_proba(pd.DataFrame(rows, columns=list("abcdef")).fillna(0)),
+        epistemic=None,
+        random_state=0,
+        progress=False,
+    )
+
+
+def test_a_conditional_promise_without_cross_fitting_sets_rows_aside(fitted):
+    X, y = drawn(120, 0)
+    selector = _callable(fitted).fit(X.fillna(0), np.searchsorted(fitted.classes_, y))
+    rule = selector.calibrate_stop(drawn(150, 1)[0].fillna(0), agreement=0.9, conditional=True)
+    assert rule.n_rows == 120
+    assert "and of those that stop early, stop with" in rule.promise
+
+
+def test_the_words_of_a_rule(stop):
+    assert isinstance(stop, CalibratedStop)
+    text = repr(stop)
+    for words in (
+        "Guaranteed with 90% confidence: at most 10% of all cases stop with a decision that all features would have",
+        "150 calibration rows",
+        "the same policy, prices, and features unavailable as often",
+        f"average price {stop.price:.4g} of {stop.everything:.4g}",
+    ):
+        assert words in text
+
+
+def test_savings_of_wine():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[::2], y[::2])
+    selector = DynamicFeatureSelector(model, epistemic=None, calibration=None, random_state=0, progress=False)
+    selector.fit(X[::2], y[::2])
+    table = selector.savings(X[1::2], levels=(0.9, 0.98))
+    assert list(table.columns) == ["level", "way", "price", "low", "high", "share"]
+    price = table.set_index(["level", "way"])["price"]
+    for level in (0.9, 0.98):
+        assert price[level, "stop per case"] <= price[level, "fixed budget"] <= price[level, "static order"]
+    assert price[0.98, "stop per case"] < 5 < price[0.98, "fixed budget"]
+    assert_array_equal(table["share"] * 13, table["price"])
+    with pytest.raises(InvalidInput, match="levels must be a list of shares"):
+        selector.savings(X[1::2], levels=[95])
+
+
+def test_random_orders_can_be_calibrated_too(fitted):
+    selector = fitted.with_policy(Random(0))
+    rule = selector.calibrate_stop(drawn(150, 1)[0], agreement=0.9)
+    assert selector.stop_ is rule
+    assert fitted.stop_ is not rule
+    assert 0 < rule.price < rule.everything

@@ -1,0 +1,151 @@
+"""Small fitted selectors, one or more for each kind of predictor, policy, member and baseline."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict
+from askwise.acquire import DQN, Greedy
+from askwise.datasets import make_gaussian
+
+COLUMNS = ["a", "b", "c", "d"]
+NEURAL: dict[str, Any] = {"epochs": 1, "batch_size": 32}
+
+
+def make_rows(n=60, seed=0):
+    """Four numbers, one of them whole, some cells missing; three classes."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=COLUMNS)
+    X["d"] = np.rint(4 * X["d"])
+    y = np.digitize(X["a"] + X["b"] + 0.3 * rng.normal(size=n), [-0.7, 0.7])
+    return X, np.array(["low", "middle", "high"])[y]
+
+
+def make_mixed(n=60, seed=0):
+    """Numbers, text, a pandas category, a boolean and a nullable integer, some cells missing."""
+    X, y = make_rows(n, seed)
+    X["text"] = np.where(X["a"] > 0, "up", "down")
+    X["kind"] = pd.Categorical(np.where(X["b"] > 0, "x", "y"), categories=["y", "x", "never"])
+    X["flag"] = X["c"] > 0
+    X["count"] = X.pop("d").astype("Int64")
+    return X, y
+
+
+def selector(model, **options):
+    """A selector that is quiet and seeded."""
+    return DynamicFeatureSelector(model, random_state=0, progress=False, **options)
+
+
+def around_tables():
+    """Pairs (name, fitted selector) that need no torch."""
+    X, y = make_rows()
+    logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, y)
+    boosted = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=5, random_state=0).fit(X, y)
+    holed = X.mask(np.random.default_rng(1).random(X.shape) < 0.1)
+    ensemble = epistemic.AuxiliaryEnsemble(2, center="mean", random_state=0)
+    prices = Prices({"a": 2.0, "b": 3.0}, shared=[(["a", "b"], 1.0)])
+    yield "logistic", selector(logistic, costs=prices, groups={"pair": ["c", "d"]}).fit(holed, y)
+    yield "array", selector(LogisticRegression()).fit(X.to_numpy(), y)
+    yield "forest", selector(forest, epistemic="distance", costs=pd.Series({"a": 2.0})).fit(X, y)
+    yield "boosted", selector(boosted, epistemic=ensemble, policy="static").fit(holed, y)
+    yield "mean", selector(logistic, adaptation="mean", epistemic=None, policy="random").fit(X, y)
+    marginal = predict.ImputedPredictor(tree, "marginal", 5, random_state=0)
+    yield "marginal", selector(tree, adaptation=marginal).fit(X, y)
+    yield "rules", selector(forest, adaptation="rules", epistemic=ensemble).fit(X, y)
+    local = predict.LocalPredictor(tree, max_models=4)
+    yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
+    yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
+    mixed, labels = make_mixed()
+    steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    yield "mixed", selector(steps, epistemic=None).fit(mixed, labels)
+
+
+def around_networks():
+    """Pairs (name, fitted selector) that need torch."""
+    import torch
+
+    X, y = make_rows()
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Linear(4, 5), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(5, 3)
+    ).double()
+    logistic = LogisticRegression().fit(X, y)
+    yield "dropout", selector(net, policy="static").fit(X, y)
+    for kind in ("output", "last-layer", "low-rank"):
+        adapted = predict.ReparametrizedPredictor(net, kind, **NEURAL, gate=False, random_state=0)
+        yield kind, selector(net, adaptation=adapted, policy="static").fit(X, y)
+    masked = predict.MaskTrainedPredictor(logistic, **NEURAL, reparametrized=True, random_state=0)
+    yield "masked", selector(logistic, adaptation=masked, epistemic=None, policy="static").fit(X, y)
+    yield "q-network", selector(logistic, policy=DQN(n_episodes=4, hidden=4), epistemic=None).fit(X, y)
+    yield "value network", selector(logistic, policy=Greedy("network")).fit(X[:30], y[:30])
+
+
+def around_images():
+    """Pairs (name, fitted selector) of images."""
+    from torch import nn
+
+    from askwise import vision
+
+    rng = np.random.default_rng(0)
+    images = rng.random((40, 1, 8, 8)).astype(np.float32), rng.integers(3, size=40)
+    net = nn.Sequential(
+        nn.Conv2d(1, 2, 3, stride=2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(18, 5),
+        nn.ReLU(),
+        nn.Dropout(0.2),
+        nn.Linear(5, 3),
+    )
+    grid = vision.PatchGrid(2, 2)
+    value = vision.PatchValueNetwork(rounds=1, n_states=20, epochs=1, n_candidates=2, hidden=4, batch_size=16)
+    adapted = vision.PatchNetwork(pretrain_epochs=1, adapter_epochs=1)
+    yield "images", selector(net, groups=grid).fit(*images)
+    yield "patch network", selector(net, groups=grid, adaptation="mean", policy=Greedy(value)).fit(*images)
+    yield (
+        "adapted",
+        selector(net, groups=grid, adaptation=adapted, policy=Greedy(vision.SimilarImageValue(10))).fit(*images),
+    )
+    for kind in (vision.PatchDIME, vision.PatchVIP, vision.PatchGDFS):
+        options: dict[str, Any] = {
+            "pretrain_epochs": 1,
+            "epochs": 1,
+            "hidden": (4,),
+            "batch_size": 16,
+            "random_state": 0,
+        }
+        yield kind.__name__, kind(net, groups=grid, **options).fit(*images)
+
+
+def around_baselines():
+    """Pairs (name, fitted baseline)."""
+    X, y = make_rows()
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    small: dict[str, dict[str, Any]] = {
+        "AACO": {"epochs": 1},
+        "CWCF": {"n_episodes": 4, "pretrain_updates": 1},
+        "DIME": {"epochs": 1, "pretrain_epochs": 1},
+        "EDDI": {"steps": 1},
+        "GDFS": {"epochs": 1, "pretrain_epochs": 1},
+        "INVASE": {"steps": 1},
+        "Opportunistic": {"n_episodes": 4},
+        "TabNet": {"epochs": 1, "n_steps": 1},
+        "VIP": {"random_epochs": 1, "biased_epochs": 1},
+        "StaticCMI": {"classifier": tree},
+        "StaticBest": {"classifier": tree},
+        "FullInformation": {"classifier": tree},
+        "RandomOrder": {"epochs": 1},
+    }
+    for name, options in small.items():
+        yield name, getattr(baselines, name)(**options, random_state=0).fit(X, y)
+    yield "AACO frozen", baselines.AACO(tree.fit(X, y), random_state=0).fit(X, y)
+    made = make_gaussian(60, 4, random_state=0)
+    yield "ExactOracle", baselines.ExactOracle(made).fit(made.X, made.y)

@@ -1,0 +1,239 @@
+"""What is loaded equals what was saved, bit for bit, for every class of the package."""
+
+import importlib
+import json
+import pkgutil
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from tests.persistence import cases
+
+import askwise
+from askwise import DynamicFeatureSelector, epistemic, predict
+from askwise.acquire import Confidence, FeatureAcquirer, Policy, Stopping
+from askwise.acquire.flowchart.growth import AtMost
+from askwise.epistemic import EpistemicEstimator
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.predict import SubsetPredictor
+
+pytest.importorskip("safetensors")
+pytest.importorskip("skops")
+
+FAMILIES = (SubsetPredictor, EpistemicEstimator, Policy, Stopping, FeatureAcquirer)
+ABSTRACT = {
+    *(family.__name__ for family in FAMILIES),
+    "Baseline",
+    "FullRowBaseline",
+    "PatchBaseline",
+    "TwoNetworkBaseline",
+    "_AnsweredPool",
+}
+ONLY_WHILE_RUNNING = {"CachedPolicy"}
+
+
+def same(saved, loaded, X, path):
+    """Both give the same answers, and the same session."""
+    np.testing.assert_array_equal(loaded.predict_proba(X), saved.predict_proba(X), err_msg=path)
+    np.testing.assert_array_equal(loaded.suggest(X, budget=2), saved.suggest(X, budget=2), err_msg=path)
+    runs = [one.acquire(X, budget=2, stop=getattr(one, "stop_", None)) for one in (saved, loaded)]
+    for part in ("order", "costs", "proba"):
+        np.testing.assert_array_equal(getattr(runs[0], part), getattr(runs[1], part), err_msg=path)
+    trust = [one.uncertainty(X).as_dict() for one in (saved, loaded)]
+    for name in trust[0]:
+        np.testing.assert_array_equal(trust[0][name], trust[1][name], err_msg=f"{path} {name}")
+    reports = [one.start(budget=3).report() for one in (saved, loaded)]
+    assert json.dumps(reports[0]) == json.dumps(reports[1]), path
+
+
+def some_rows(selector):
+    """New rows of the kind the selector takes, with cells missing."""
+    rng = np.random.default_rng(7)
+    if not selector.schema_.tabular:
+        images = rng.random((6, 1, 8, 8)).astype(np.float32)
+        images[:, :, :4, 4:] = np.nan
+        return images
+    made = cases.make_mixed(8, 3)[0] if selector.schema_.is_category.any() else cases.make_rows(8, 3)[0]
+    hidden = made.assign(a=made["a"].mask(rng.random(8) < 0.5), b=made["b"].mask(rng.random(8) < 0.5))
+    if not selector.schema_.framed:
+        return hidden.to_numpy()
+    return hidden.set_axis([column.label for column in selector.schema_.columns], axis=1)
+
+
+def every_class():
+    """All concrete classes of the package that are part of a fitted selector."""
+    for module in pkgutil.walk_packages(askwise.__path__, "askwise."):
+        if module.name.split(".")[1] not in ("cli", "bench"):
+            importlib.import_module(module.name)
+    found, open_classes = set(), list(FAMILIES)
+    while open_classes:
+        kind = open_classes.pop()
+        open_classes += kind.__subclasses__()
+        if kind.__module__.startswith("askwise."):
+            found.add(kind.__name__)
+    return found - ABSTRACT - ONLY_WHILE_RUNNING
+
+
+def test_every_class_comes_back_bit_for_bit(tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("pytorch_tabnet")
+    seen = set()
+    families = (cases.around_tables, cases.around_networks, cases.around_images, cases.around_baselines)
+    for path, saved in (case for family in families for case in family()):
+        saved.stop_ = AtMost(2, Confidence(0.9))
+        with torch.random.fork_rng():
+            saved.save(tmp_path / "saved")
+            loaded = askwise.load(tmp_path / "saved")
+        assert type(loaded) is type(saved)
+        same(saved, loaded, some_rows(saved), path)
+        nodes = json.loads((tmp_path / "saved" / "state.json").read_text())["nodes"]
+        seen |= {node["class"].rpartition(".")[2] for node in nodes if "class" in node}
+    missing = every_class() - seen
+    assert not missing, f"add a case for {missing} to cases.py, so that it is known to be saved"
+
+
+def test_what_is_shared_stays_shared(tmp_path):
+    X, y = cases.make_rows()
+    saved = cases.selector(DecisionTreeClassifier(random_state=0)).fit(X, y)
+    saved.save(tmp_path / "saved")
+    loaded = askwise.load(tmp_path / "saved")
+    assert loaded.beliefs_.predictor is loaded.predictor_
+    assert loaded.predictor_.neighbors_ is loaded.beliefs_.novelty.neighbors
+    assert loaded.predictor_.model_.estimator is loaded.estimator_
+    assert loaded.policy_.value_.beliefs is loaded.beliefs_
+    assert loaded.schema_ is loaded.predictor_.schema_
+    again = loaded.fit(X, y)  # a loaded selector is a selector like any other
+    np.testing.assert_array_equal(again.predict_proba(X), saved.predict_proba(X))
+
+
+def test_boosters_are_saved_in_their_own_formats(tmp_path):
+    X, y = cases.make_rows()
+    codes = np.unique(y, return_inverse=True)[1]
+    models = []
+    for module, name, options in (
+        ("xgboost", "XGBClassifier", {"n_estimators": 2, "max_depth": 2}),
+        ("lightgbm", "LGBMClassifier", {"n_estimators": 2, "min_child_samples": 5, "verbose": -1}),
+        ("catboost", "CatBoostClassifier", {"iterations": 2, "verbose": 0, "allow_writing_files": False}),
+    ):
+        try:
+            models.append(getattr(importlib.import_module(module), name)(**options).fit(X, codes))
+        except ImportError:
+            continue
+    if not models:
+        pytest.skip("no booster is installed")
+    members = [make_pipeline(StandardScaler(), type(models[0])(**models[0].get_params())).fit(X, codes)]
+    for model in models:
+        ensemble = epistemic.AuxiliaryEnsemble(estimators=members)
+        saved = cases.selector(model, epistemic=ensemble).fit(X, codes)
+        saved.save(tmp_path / "saved")
+        same(saved, askwise.load(tmp_path / "saved"), some_rows(saved), type(model).__name__)
+
+
+def test_functions_and_own_modules_are_given_again(tmp_path):
+    torch = pytest.importorskip("torch")
+    X, y = cases.make_rows()
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+
+    class Net(torch.nn.Module):  # type: ignore[name-defined, misc, unused-ignore]
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = torch.nn.Linear(4, 4), torch.nn.Linear(4, 3)
+
+        def forward(self, rows):
+            return self.head(torch.tanh(self.body(rows)))
+
+    torch.manual_seed(1)
+    net = Net()
+    other = Net()
+    for model, given in ((tree.predict_proba, tree.predict_proba), (net, other), (net, Net)):
+        saved = cases.selector(model, policy="static").fit(X, y)
+        saved.save(tmp_path / "saved")
+        with pytest.raises(InvalidInput, match=r"does not hold the wrapped model.*model="):
+            askwise.load(tmp_path / "saved")
+        same(saved, askwise.load(tmp_path / "saved", model=given), some_rows(saved), "given")
+    assert not torch.equal(other.body.weight, net.body.weight)  # what was given is not changed
+    cases.selector(tree.predict_proba, policy="static").fit(X, y).save(tmp_path / "tree")
+    with pytest.raises(InvalidInput, match="not the one that was saved"):
+        askwise.load(tmp_path / "tree", model=LogisticRegression().fit(X, y).predict_proba)
+    with pytest.raises(InvalidInput, match="not of the structure"):
+        askwise.load(tmp_path / "saved", model=torch.nn.Linear(4, 3))
+    members = epistemic.AuxiliaryEnsemble(estimators=[askwise.wrap(tree.predict_proba, tree.classes_)])
+    two = cases.selector(net, epistemic=members).fit(X, y)
+    with pytest.raises(InvalidInput, match="second function or module"):
+        two.save(tmp_path / "saved")
+
+
+def test_an_onnx_model_is_in_the_folder(tmp_path):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    pytest.importorskip("onnxruntime")
+    X, y = cases.make_rows()
+    logistic = LogisticRegression().fit(X.to_numpy(), y)
+    content = skl2onnx.to_onnx(logistic, X.to_numpy(), options={"zipmap": False}).SerializeToString()
+    (tmp_path / "model.onnx").write_bytes(content)
+    model = predict.OnnxModel(tmp_path / "model.onnx")
+    saved = cases.selector(askwise.wrap(model, logistic.classes_), policy="static").fit(X, y)
+    np.testing.assert_allclose(saved.predict_proba(X), logistic.predict_proba(X.to_numpy()), atol=1e-5)
+    saved.save(tmp_path / "saved")
+    same(saved, askwise.load(tmp_path / "saved"), some_rows(saved), "onnx")
+
+
+def test_classes_of_users_must_be_trusted(tmp_path):
+    X, y = cases.make_rows()
+    saved = cases.selector(LogisticRegression(), policy=Alphabetical(), epistemic=None).fit(X, y)
+    saved.save(tmp_path / "saved")
+    name = f"{Alphabetical.__module__}.Alphabetical"
+    assert json.loads((tmp_path / "saved" / "manifest.json").read_text())["trusted"] == [name]
+    with pytest.raises(InvalidInput, match=rf"trusted=\['{name}'\]"):
+        askwise.load(tmp_path / "saved")
+    for trusted in ([name], [Alphabetical]):
+        same(saved, askwise.load(tmp_path / "saved", trusted=trusted), some_rows(saved), "trusted")
+
+
+def test_what_cannot_be_saved_is_named(tmp_path):
+    X, y = cases.make_rows()
+    saved = cases.selector(LogisticRegression()).fit(X, y)
+    saved.extra_ = [1, lambda x: x]
+    with pytest.raises(InvalidInput, match=r"selector\.extra_\[1\] is a function"):
+        saved.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+    with pytest.raises(InvalidInput, match="rows must be one of"):
+        saved.save(tmp_path / "saved", rows="none")
+    with pytest.raises(Exception, match="not fitted"):
+        DynamicFeatureSelector(LogisticRegression()).save(tmp_path / "saved")
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    X, y = cases.make_rows()
+    saved = cases.selector(LogisticRegression(), epistemic=None, policy="static").fit(X, y)
+    for package in ("skops.io", "safetensors"):
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, package, None)
+            with pytest.raises(AskwiseError, match=r"askwise\[persistence\]"):
+                saved.save(tmp_path / "saved")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_manifest_says_what_is_inside(tmp_path):
+    X, y = cases.make_mixed()
+    steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    cases.selector(steps, epistemic=None).fit(X, y).save(tmp_path / "saved")
+    manifest = json.loads((tmp_path / "saved" / "manifest.json").read_text())
+    assert manifest["training_rows"] == len(X)
+    assert manifest["askwise"] == askwise.__version__
+    assert {"numpy", "scikit-learn", "skops"} <= set(manifest["libraries"])
+    assert [column["name"] for column in manifest["schema"]["columns"]] == list(X)
+    assert manifest["schema"]["columns"][3]["categories"] == ["down", "up"]
+    assert set(manifest["files"]) == {path.name for path in (tmp_path / "saved").iterdir()} - {"manifest.json"}
+    assert isinstance(askwise.load(tmp_path / "saved").schema_.columns[4].dtype, pd.CategoricalDtype)
+
+
+class Alphabetical(Policy):
+    """A policy of a user."""
+
+    def scores(self, state):
+        return np.where(state.mask, -np.inf, -np.arange(state.mask.shape[1], dtype=float))
