@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, softmax
 
 SMALLEST = 1e-12
-SPREADS = (0.05, 0.2, 0.8)
+SPREADS = (0.2, 0.8)
 """Standard deviations of a log temperature around 0, that is T = 1, of which the most probable one is used."""
 STEP = 0.5
 """Standard deviation of the change of a log temperature while 1 + the number of known features grows by a factor e."""
