@@ -292,7 +292,7 @@ def test_groups_and_free_features():
     assert_allclose(run.proba[:, 2], owner.predict_proba(seen), rtol=0, atol=1e-12)
 
 
-MEASURES = ["budget", "accuracy", "balanced_accuracy", "log_loss", "ece", "spent", "features"]
+MEASURES = ["budget", "accuracy", "balanced_accuracy", "log_loss", "ece", "spent", "features", "kept"]
 
 
 def check_row(owner, X, y, row):
