@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
+from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, visited_states
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.tuning import settle
 from askwise.acquire.unseen import labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
@@ -51,7 +52,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images is documented in `askwise.vision.defaults`.
     adaptation
         How p(y | x_S) is computed: ``"conditional"`` (the model averaged over completions from similar training
-        rows; the default of ``"auto"``), ``"mean"`` (the model on rows filled with means and modes), reparametrizations
+        rows; the default of ``"auto"``), ``"pooled"`` (accuracy before faithfulness: that answer pooled with Gaussians of
+        each class learned from the labels; it differs from the model's more often), ``"mean"`` (the model on rows filled with means and modes), reparametrizations
         of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests,
         rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
     epistemic
@@ -90,8 +92,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
+    choices_ : JSON-ready dict of what was chosen, by what, and the losses behind it: the kernel width of the answer, the
+        weights of pooling, the policy and the temperatures
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
-        (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
+        (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
+        or "calibration" (sizes in features); absent where none is done
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_ : the stopping rule of the last `calibrate_stop`, or None
@@ -156,7 +161,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "calibration_", "adaptation_report_", "stop_"):  # parts of two fits must not mix
+        for name in (
+            "policy_",
+            "calibration_",
+            "choices_",
+            "adaptation_report_",
+            "stop_",
+        ):  # parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -180,11 +191,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         stages = {} if report is None else {"adaptation": report}
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
-        self.calibration_ = None
-        if states is not None:
-            self.calibration_, stages["calibration"] = calibrated(states, len(self.features_), self.beliefs_.decisions)
-            self.beliefs_.calibration = self.calibration_
-        if stages:
+        seed = None if self.calibration is None else self._seeds["folds"]
+        self.calibration_, choices, further = settle(self.beliefs_, states, len(self.features_), seed)
+        self.beliefs_.calibration = self.calibration_
+        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices}
+        if stages := {**stages, **further}:
             self.adaptation_report_ = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True)
         return self
 
@@ -195,6 +206,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.policy = policy
         other._check_options()
         other.policy_ = other._chosen_policy()
+        other.choices_ = {**self.choices_, "policy": options.policy_choice(policy, other.policy_)}
         other.stop_ = None  # calibrated for another policy
         return other
 

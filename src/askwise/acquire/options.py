@@ -23,13 +23,14 @@ from askwise.errors import InvalidInput
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
+    PooledPredictor,
     ReparametrizedPredictor,
     RulePredictor,
     SubsetPredictor,
 )
 from askwise.predict.wrapped import warn_if_worse_than_prior
 
-ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
+ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
 POLICIES = ("auto", "greedy", "rl", "static", "random")
@@ -73,6 +74,8 @@ def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, prog
         made = ImputedPredictor(estimator, "mean")
     elif adaptation == "rules":
         made = RulePredictor(estimator)
+    elif adaptation == "pooled":
+        made = PooledPredictor(estimator, random_state=seed)
     elif adaptation in ("auto", "conditional"):
         made = ConditionalPredictor(estimator, random_state=seed)
     else:
@@ -110,6 +113,11 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made
+
+
+def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
+    """Which policy is in use, and whether it was asked for; JSON-ready."""
+    return {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
 
 
 def defaults_of(schema: Any) -> Any:
