@@ -6,13 +6,12 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, visited_states
+from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
@@ -52,10 +51,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images is documented in `askwise.vision.defaults`.
     adaptation
         How p(y | x_S) is computed: ``"conditional"`` (the model averaged over completions from similar training
-        rows; the default of ``"auto"``), ``"pooled"`` (accuracy before faithfulness: that answer pooled with Gaussians of
-        each class learned from the labels; it differs from the model's more often), ``"mean"`` (the model on rows filled with means and modes), reparametrizations
-        of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests,
-        rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
+        rows; the default of ``"auto"``), ``"pooled"`` (that answer pooled with Gaussians of each class: accuracy before
+        faithfulness to the model; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled with means and
+        modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``;
+        ``"rules"`` (trees, forests, rule lists and fuzzy models by structure, with their rules shown); or a
+        `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
@@ -76,9 +76,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
     calibration
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
         model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
-        The most probable class stays, and so does the model's own answer on complete rows. None: off. It is also off
-        (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
-        module, images, too few rows per class.
+        The kernel width of the answer is chosen on the same rows. The model's own answer on complete rows stays. None:
+        off. If no such rows are given and the model cannot be fitted again (a callable, a torch module, images, too few
+        rows per class), `calibration_` is None, and the width is the one that best reproduces the model's answers.
     random_state, n_jobs, progress
         Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
         bar on a terminal.
@@ -92,8 +92,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
-    choices_ : JSON-ready dict of what was chosen, by what, and the losses behind it: the kernel width of the answer, the
-        weights of pooling, the policy and the temperatures
+    choices_ : what was chosen and why, JSON-ready: policy, kernel width of the answer, weights of pooling, temperatures
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
         or "calibration" (sizes in features); absent where none is done
@@ -187,16 +186,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
         self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
         self.policy_ = self._chosen_policy()
-        report = getattr(self.predictor_, "adaptation_report_", None)
-        stages = {} if report is None else {"adaptation": report}
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
         seed = None if self.calibration is None else self._seeds["folds"]
-        self.calibration_, choices, further = settle(self.beliefs_, states, len(self.features_), seed)
-        self.beliefs_.calibration = self.calibration_
+        self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
         self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices}
-        if stages := {**stages, **further}:
-            self.adaptation_report_ = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True)
+        if report is not None:
+            self.adaptation_report_ = report
         return self
 
     def with_policy(self, policy: Any) -> Self:
@@ -219,18 +215,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
         """States visited on unseen rows, given ones or held-out folds; None where there are none."""
-        rng = np.random.default_rng(self._seeds["folds"])
-        if unseen is not None:
-            at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
-            parts = [(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)]
-        elif (folds := self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)) is not None:
-            rows, y = self.predictor_.training_rows_, self.predictor_.training_labels_
-            held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
-            parts = [(rows.take(at), y[at], fold.beliefs, fold.policy) for at, fold in zip(held, folds, strict=True)]
-        else:
-            return None
-        found = [visited_states(*part, prices=self.prices_, risk_weight=self._risk_weight()) for part in parts]
-        return VisitedStates.concatenated(found)
+        few = 1 if self.predictor_.slow_to_fit else MOST_ROWS
+        folds = None if unseen is not None else self._cross_fit(n_rows=few)
+        parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)] if unseen is not None else folds
+        rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
+        rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
+        return None if parts is None else states_of_folds(rows, y, parts, rng, prices=self.prices_, risk_weight=weight)
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)

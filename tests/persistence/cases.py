@@ -60,12 +60,14 @@ def around_tables():
     marginal = predict.ImputedPredictor(tree, "marginal", 5, random_state=0)
     yield "marginal", selector(tree, adaptation=marginal).fit(X, y)
     yield "rules", selector(forest, adaptation="rules", epistemic=ensemble).fit(X, y)
+    yield "pooled", selector(logistic, adaptation="pooled", groups={"pair": ["c", "d"]}).fit(holed, y)
     local = predict.LocalPredictor(tree, max_models=4)
     yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
     mixed, labels = make_mixed()
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     yield "mixed", selector(steps, epistemic=None).fit(mixed, labels)
+    yield "pooled categories", selector(steps, adaptation="pooled", epistemic=None).fit(mixed, labels)
 
 
 def around_networks():

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
+from askwise.acquire.crossfit import Fold
 from askwise.acquire.policies import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
@@ -58,6 +59,19 @@ class VisitedStates:
             name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()
         }
         return cls(**joined)
+
+
+def states_of_folds(
+    rows: EncodedRows, y: np.ndarray, folds: Sequence[Fold], rng: np.random.Generator, **options: Any
+) -> VisitedStates:
+    """The states visited on the rows that each fold holds, a random sample of at most `MOST_ROWS` in all."""
+    held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
+    return VisitedStates.concatenated(
+        [
+            visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
+            for at, fold in zip(held, folds, strict=True)
+        ]
+    )
 
 
 def visited_states(

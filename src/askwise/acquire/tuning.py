@@ -20,22 +20,22 @@ Choices = dict[str, Any]
 SPREAD = 0.2
 """Standard deviation of the log temperatures by which widths are compared; see `calibration.SPREADS`."""
 ROWS_TO_REPRODUCE = 300
-LITTLE_WEIGHT = 0.25
+LITTLE_WEIGHT = 0.2
 """A model that keeps a smaller share of the weights than this gets a warning."""
 UNSEEN = "log loss on unseen rows"
 REPRODUCTION = "cross entropy of the wrapped model's answers on training rows that are left out"
 
 
 class Settled(NamedTuple):
-    """The calibration in use, what was chosen and why (JSON-ready), and the stages of `adaptation_report_`."""
+    """The calibration in use, what was chosen and why (JSON-ready), and `adaptation_report_`, or None."""
 
     calibration: Calibration | None
     choices: Choices
-    stages: dict[str, pd.DataFrame]
+    report: pd.DataFrame | None
 
 
 def settle(beliefs: BeliefModel, states: VisitedStates | None, n_features: int, seed: int | None) -> Settled:
-    """Choose width and weights for `beliefs` and calibrate them.
+    """Choose width and weights for `beliefs`, and calibrate them.
 
     Parameters
     ----------
@@ -46,13 +46,17 @@ def settle(beliefs: BeliefModel, states: VisitedStates | None, n_features: int, 
     seed
         Of the choice of these rows; None leaves everything as it is.
     """
+    trained = getattr(beliefs.predictor, "adaptation_report_", None)
+    stages = {} if trained is None else {"adaptation": trained}
     if states is None:
-        return Settled(None, {**_tune_on_training_rows(beliefs, seed), "calibration": None}, {})
-    states, choices, stages = _tune(beliefs, states, n_features)
-    calibration, report = calibrated(states, n_features, beliefs.decisions)
-    losses = {stage: float(np.average(report[stage], weights=report["rows"])) for stage in ("before", "after")}
-    described = {"temperatures": calibration.temperatures.tolist(), "by": UNSEEN, "log_loss": losses}
-    return Settled(calibration, {**choices, "calibration": described}, {**stages, "calibration": report})
+        choices = {**_tune_on_training_rows(beliefs, seed), "calibration": None}
+    else:
+        states, choices, pooling = _tune(beliefs, states, n_features)
+        beliefs.calibration, report = calibrated(states, n_features, beliefs.decisions)
+        choices["calibration"] = _calibration_described(beliefs.calibration, report)
+        stages |= {**pooling, "calibration": report}
+    together = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True) if stages else None
+    return Settled(beliefs.calibration, choices, together)
 
 
 def _tune(
@@ -128,10 +132,15 @@ def _weights_described(weights: tuple[float, float], by: str) -> Choices:
     return {"model_weight": weights[0], "second_weight": weights[1], "model_share": share, "by": by}
 
 
+def _calibration_described(calibration: Calibration, report: pd.DataFrame) -> Choices:
+    losses = {stage: float(np.average(report[stage], weights=report["rows"])) for stage in ("before", "after")}
+    return {"temperatures": calibration.temperatures.tolist(), "by": UNSEEN, "log_loss": losses}
+
+
 def _warn_if_little(share: float) -> None:
     if share < LITTLE_WEIGHT:
         warnings.warn(
-            f"The wrapped model keeps {share:.0%} of the weight in the pooled answers: on unseen rows, a simple model of "
-            "each class predicts better from incomplete rows. It probably overfits; a more regularized one would help.",
+            f"The wrapped model keeps {share:.0%} of the weight in the pooled answers: on unseen, incomplete rows a "
+            "simple model of each class predicts better. It probably overfits; regularize it more.",
             stacklevel=4,
         )
