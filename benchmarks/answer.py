@@ -17,22 +17,29 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector
+from askwise.datasets import load
 from askwise.predict import ConditionalPredictor
 from askwise.predict.base import class_positions
 from askwise.predict.calibration import log_losses
 from askwise.reference_models import make_model
-from calibration import MODELS, TABLES, table
 
+TABLES = ("wine", "heart", "cirrhosis", "yeast", "breast_cancer")
+MODELS = ("mlp", "forest")
 WIDE = 0.8
 COMPARED = {"width": "wide", "pooled": "wide", "pooled after width": ("pooled", "width"), "left out": "wide, raw"}
 
 
 def validation_split(name: str, seed: int) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
     """The table, and positions of the rows to fit and of the validation rows, all of them training rows."""
-    X, y = table(name)
+    if name == "breast_cancer":
+        X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    else:
+        X, y = load(name).X, load(name).y
+    y = np.asarray(y)
     train, _ = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=seed)
     fit, held = train_test_split(train, test_size=0.3, stratify=y[train], random_state=seed)
     return X, y, fit, held

@@ -65,7 +65,7 @@ class Setup:
         Adaptation,
         typer.Option(
             help="How to predict from what is known so far: the model averaged over similar training rows "
-            "(conditional), that pooled with a simple model of each class (pooled), the model on typical values (mean), "
+            "(conditional), that pooled with a simple model of each class (pooled), on typical values (mean), "
             "or its rules, which are then shown (rules: tree, subset-tree, fuzzy-tree, forest). auto is rules for the "
             "three trees and conditional for the others."
         ),
