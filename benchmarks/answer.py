@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,11 @@ def measured(name: str, model: str, seed: int, most: int) -> list[dict[str, obje
     X, y, fit, held = validation_split(name, seed)
     held = held[:most]
     estimator = make_model(model, seed).fit(X.iloc[fit], y[fit])
-    kinds = {"wide": ConditionalPredictor(None, answer_bandwidth=WIDE, random_state=seed), "width": "conditional"}
+    auto = ConditionalPredictor(None, answer_bandwidth="auto", random_state=seed)
+    kinds: dict[str, Any] = {
+        "wide": ConditionalPredictor(None, answer_bandwidth=WIDE, random_state=seed),
+        "width": auto,
+    }
     selectors, seconds = {}, {}
     for kind, adaptation in {**kinds, "pooled": "pooled"}.items():
         start = time.perf_counter()
@@ -58,7 +63,9 @@ def measured(name: str, model: str, seed: int, most: int) -> list[dict[str, obje
             estimator, adaptation=adaptation, epistemic=None, random_state=seed, progress=False
         ).fit(X.iloc[fit], y[fit])
         seconds[kind] = time.perf_counter() - start
-    opaque = DynamicFeatureSelector(estimator.predict_proba, epistemic=None, random_state=seed, progress=False)
+    opaque = DynamicFeatureSelector(
+        estimator.predict_proba, adaptation=auto, epistemic=None, random_state=seed, progress=False
+    )
     raw = opaque.fit(X.iloc[fit], y[fit]).predictor_
     first = selectors["wide"]
     labels = class_positions(first.classes_, y[held])

@@ -129,5 +129,5 @@ def test_choices_are_json_and_follow_the_policy():
 def test_a_width_that_is_refused():
     widths: list[Any] = [0, -1.0, "narrow", np.nan]
     for width in widths:
-        with pytest.raises(InvalidInput, match="ConditionalPredictor: answer_bandwidth must be a number > 0; got "):
+        with pytest.raises(InvalidInput, match='ConditionalPredictor: answer_bandwidth must be a number > 0, "auto"'):
             fitted(adaptation=ConditionalPredictor(None, answer_bandwidth=width))

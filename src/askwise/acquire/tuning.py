@@ -74,7 +74,7 @@ def _tune(
     best = int(np.argmin(losses))
     proba = states.by_width[:, best]
     beliefs.settle(answer_bandwidth_=predictor.widths[best])
-    choices = {"answer": _width_described(predictor, losses, UNSEEN if len(losses) > 1 else "given")}
+    choices = {"answer": _width_described(predictor, losses, UNSEEN)}
     if states.second is None:
         return replace(states, proba=proba), choices, {}
     weights = fit_weights(proba, states.second, states.labels, len(np.unique(states.case)))
@@ -92,11 +92,11 @@ def _tune_on_training_rows(beliefs: BeliefModel, seed: int | None) -> Choices:
     predictor = beliefs.predictor
     if not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
         return {}
-    by, losses = "given" if predictor.answer_bandwidth is not None else "default", None
+    losses = None
     if seed is not None and len(predictor.widths) > 1 and len(predictor.training_rows_for_models()):
-        by, losses = REPRODUCTION, _losses_of_reproduction(predictor, seed)
+        losses = _losses_of_reproduction(predictor, seed)
         beliefs.settle(answer_bandwidth_=predictor.widths[int(np.argmin(losses))])
-    choices = {"answer": _width_described(predictor, losses, by)}
+    choices = {"answer": _width_described(predictor, losses, REPRODUCTION)}
     if isinstance(predictor, PooledPredictor):
         choices["pooling"] = _weights_described(predictor.pooling_weights_, "default: there are no unseen rows")
     return choices
@@ -122,6 +122,8 @@ def _calibrated_loss(states: VisitedStates, proba: np.ndarray, n_features: int) 
 
 
 def _width_described(predictor: ConditionalPredictor, losses: Any, by: str) -> Choices:
+    if losses is None or len(losses) == 1:
+        by = "default" if predictor.answer_bandwidth in (None, "auto") else "given"
     found = [] if losses is None else zip(predictor.widths, losses, strict=True)
     log_loss = {f"{width:g}": float(loss) for width, loss in found}
     return {"width": float(predictor.answer_bandwidth_), "by": by, "log_loss": log_loss}

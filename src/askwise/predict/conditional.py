@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from askwise.errors import InvalidInput
 from askwise.parameters import POSITIVE, Limits, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
@@ -45,7 +46,7 @@ class ConditionalPredictor(SubsetPredictor):
         Seed of that sample.
     answer_bandwidth
         Width of the kernel of the answer alone; completions keep weights of width `bandwidth`, by which gains and
-        agreement are computed. None: `bandwidth`, or what a selector chooses on unseen rows (`NARROWER`).
+        agreement are computed. None: `bandwidth`; ``"auto"``: what a selector chooses on unseen rows (`NARROWER`).
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class ConditionalPredictor(SubsetPredictor):
         bandwidth: float = 0.8,
         max_rows: int = 5000,
         random_state: Any = None,
-        answer_bandwidth: float | None = None,
+        answer_bandwidth: float | str | None = None,
     ) -> None:
         super().__init__(estimator)
         self.n_neighbors = n_neighbors
@@ -73,9 +74,12 @@ class ConditionalPredictor(SubsetPredictor):
         self.answer_bandwidth = answer_bandwidth
 
     def fit_encoded(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> Self:
-        own = {} if self.answer_bandwidth is None else {"answer_bandwidth": POSITIVE}
-        check_limits(self, {**self.limits, **own})
-        self.answer_bandwidth_ = self.bandwidth if self.answer_bandwidth is None else self.answer_bandwidth
+        check_limits(self, self.limits)
+        given = self.answer_bandwidth
+        if given not in (None, "auto") and not POSITIVE.allows(given):
+            name = type(self).__name__
+            raise InvalidInput(f'{name}: answer_bandwidth must be {POSITIVE}, "auto" or None; got {given!r}.')
+        self.answer_bandwidth_ = self.bandwidth if given in (None, "auto") else float(cast(float, given))
         return super().fit_encoded(model, rows, y)
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
@@ -130,9 +134,9 @@ class ConditionalPredictor(SubsetPredictor):
 
     @property
     def widths(self) -> list[float]:
-        """The widths of the answer's kernel that a selector may choose; one if it was given."""
-        if self.answer_bandwidth is not None:
-            return [self.answer_bandwidth]
+        """The widths of the answer's kernel that a selector may choose; one unless it is ``"auto"``."""
+        if self.answer_bandwidth != "auto":
+            return [self.answer_bandwidth_]
         return [round(self.bandwidth * factor, 10) for factor in NARROWER]
 
     def answers_by_width(self, completions: Completions) -> np.ndarray:
