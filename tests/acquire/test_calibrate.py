@@ -15,7 +15,7 @@ from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
 from askwise.acquire.calibrate import sizes_visited
 from askwise.acquire.unseen import check_unseen
-from askwise.predict import ConditionalPredictor, LocalPredictor
+from askwise.predict import LocalPredictor
 from askwise.rows import EncodedRows
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
@@ -49,9 +49,8 @@ def test_off_is_the_predictor_itself(both, partly):
     assert_array_equal(run.decision_is_final, run.agreement)
 
 
-def test_decisions_choices_and_completions_stay(partly):
-    given = ConditionalPredictor(None, answer_bandwidth=0.8, random_state=0)
-    off, on = both = fitted(calibration=None, adaptation=given), fitted(adaptation=given)
+def test_decisions_choices_and_completions_stay(both, partly):
+    off, on = both
     assert_array_equal(on.predict(partly), off.predict(partly))
     assert_array_equal(on.suggest(partly), off.suggest(partly))
     before, after = (owner.acquire(X.iloc[TEST], budget=4) for owner in both)

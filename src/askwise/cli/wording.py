@@ -55,7 +55,7 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     """What a selector chose, from its `choices_`."""
     words = [f"policy {choices['policy']['name']}"]
     if "answer" in choices:
-        words.append(f"kernel width {choices['answer']['width']:g} (by {choices['answer']['by']})")
+        words.append(f"kernel width {choices['answer']['width']:g} ({choices['answer']['by']})")
     if "pooling" in choices:
         words.append(f"the model keeps {choices['pooling']['model_share']:.0%} of the weight in pooled answers")
     if choices["calibration"] is not None:
