@@ -103,10 +103,10 @@ class Lookahead(Greedy):
         """(n, M) value of each feature, and the price that it is compared with."""
         gain, price = self._gain(state), state.prices.now(state.mask)
         buyable = state.buyable()
-        begun = state.mask.any(axis=1)
+        begun = np.any(state.mask, axis=1)
         ahead = ~begun | buyable[:, self.gates_].any(axis=1)
         done: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # cases alike are valued once
-        for r in np.flatnonzero(ahead):
+        for r in np.flatnonzero(ahead).tolist():
             key = b"".join(part.tobytes() for part in (state.rows.values[r], buyable[r], state.left[r]))
             if key not in done:
                 followed = self._followed(state, r, gain[r], buyable[r], bool(begun[r]))

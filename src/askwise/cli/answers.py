@@ -28,6 +28,8 @@ class Command(Enum):
     STOP = "q"
 
 
+ORDER = re.compile(r"set\s+(\S+)", re.IGNORECASE)
+"""``set 20``: what to order together for a price of 20."""
 WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
 WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 
@@ -43,6 +45,15 @@ def parse_value(column: Column, text: str) -> Any:
     if text.lower() in ("nan", "na"):
         raise InvalidInput(f"{column.name!r} needs a number; type - if it is unavailable.")
     return column.parse_answer(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
+
+
+def parse_price(text: str) -> float:
+    """The price in ``set PRICE``."""
+    typed = text.split()[-1]
+    try:
+        return float(typed.replace(",", ".") if _DECIMAL_COMMA.fullmatch(typed) else typed)
+    except ValueError:
+        raise InvalidInput(f"set needs a price, such as set 20; got {typed!r}.") from None
 
 
 def find_column(schema: Schema, name: str) -> Column | None:

@@ -87,7 +87,7 @@ def second_gains(
         chance[k] = np.bincount(level, weights, minlength=n_levels)
         rows, there = _halves(level)
         left = np.where(there, weights[rows], 0.0)
-        some = (left > 0).any(axis=1)
+        some = np.any(left > 0, axis=1)
         left[~some, 0] = 1.0  # an outcome with one completion leaves a half without any: its gains stay 0
         left /= left.sum(axis=1, keepdims=True)
         wanted = np.repeat(some[:, None], len(schema.features), axis=1)
