@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import askwise
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquire import CalibratedStop, Confidence, Random
 from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
@@ -284,3 +285,20 @@ def test_random_orders_can_be_calibrated_too(fitted):
     assert selector.stop_ is rule
     assert fitted.stop_ is not rule
     assert 0 < rule.price < rule.everything
+
+
+def test_the_rule_is_saved_with_the_selector(fitted, stop, tmp_path):
+    fitted.stop_ = stop
+    fitted.save(tmp_path / "saved")
+    loaded = askwise.load(tmp_path / "saved")
+    X, _ = drawn(10, 3)
+    assert_array_equal(loaded.acquire(X, stop="calibrated").order, fitted.acquire(X, stop="calibrated").order)
+    assert loaded.start(stop="calibrated").report()["guarantee"] == stop.promise
+
+
+def test_a_selector_saved_with_synthetic_rows_has_no_rule(fitted, stop, tmp_path):
+    """Its policy learns from other rows than the one that the stop was calibrated for."""
+    fitted.stop_ = stop
+    fitted.save(tmp_path / "saved", rows="synthetic")
+    with pytest.raises(InvalidInput, match="call calibrate_stop first"):
+        askwise.load(tmp_path / "saved").start(stop="calibrated")

@@ -18,7 +18,6 @@ from askwise.acquire.suggested_set import SuggestedSet, suggested_set
 from askwise.columns import plain
 from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
-from askwise.predict.rules.explanation import Explanation
 from askwise.prices import affordable
 from askwise.rows import EncodedRows
 
@@ -183,8 +182,10 @@ class Session:
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         beliefs, rows = self._state.beliefs, self._state.rows
         found = beliefs.assess(self._state.belief, rows)
-        rules = beliefs.predictor.explain_encoded(rows)
-        state = described(beliefs.predictor.classes_, found, None if rules is None else rules[0])
+        state = described(beliefs.predictor.classes_, found)
+        explained = beliefs.predictor.explain_encoded(rows)
+        if explained is not None:  # what the rules say together, before it is calibrated, is among them
+            state["rules"] = explained[0].as_dict(beliefs.predictor.classes_, beliefs.predictor.proba(rows)[0])
         state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
         if beliefs.error_costs is not None:
             state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
@@ -233,18 +234,16 @@ class Session:
         return i
 
 
-def described(classes: np.ndarray, found: Assessment, rules: Explanation | None = None) -> dict[str, Any]:
-    """The assessment of one case and the rules behind the prediction, ready for JSON (see `Session.report`)."""
+def described(classes: np.ndarray, found: Assessment) -> dict[str, Any]:
+    """The assessment of one case, ready for JSON (see `Session.report`)."""
     uncertainty = {name: as_json(float(values[0])) for name, values in found.uncertainty.as_dict().items()}
     novelty = uncertainty.pop("novelty")
-    explained = {} if rules is None else {"rules": rules.as_dict(classes)}
     return {
         "prediction": plain(classes[found.decision[0]]),
         "probabilities": {str(label): float(p) for label, p in zip(classes, found.proba[0], strict=True)},
         "decision_is_final": float(found.decision_is_final[0]),
         "uncertainty": uncertainty,
         "novelty": novelty,
-        **explained,
     }
 
 

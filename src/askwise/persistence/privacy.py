@@ -106,7 +106,7 @@ def _with_rows(selector: DynamicFeatureSelector, rows: EncodedRows, y: np.ndarra
     other.predictor_, other.epistemic_ = other.beliefs_.predictor, other.beliefs_.epistemic
     other._sample_weight = None
     context, saving = other._policy_context(other.beliefs_), selector.pays_off_
-    other.policy_ = selector.policy_.with_rows(context)
+    other.policy_, other.stop_ = selector.policy_.with_rows(context), None  # a stop holds for the policy of these rows
     if saving is not None:
         shared = saving.policy is selector.policy_
         other.pays_off_ = PaysOff(other.policy_ if shared else saving.policy.with_rows(context))

@@ -54,7 +54,8 @@ class Suite:
 
     def chosen(self, methods: Sequence[str] | None) -> list[str]:
         """Its methods among the named ones; None = all but those on request."""
-        return [name for name in (*self.methods, *self.on_request) if name in (methods or self.methods)]
+        wanted = self.methods if methods is None else methods
+        return [name for name in (*self.methods, *self.on_request) if name in wanted]
 
 
 SUITES: dict[str, Suite] = {

@@ -55,7 +55,7 @@ class ExplainedRule:
             "conditions": list(self.conditions),
             "then": label.item() if isinstance(label, np.generic) else label,
             "confidence": float(self.proba[best]),
-            "probabilities": {str(name): float(p) for name, p in zip(classes, self.proba, strict=True)},
+            "probabilities": _by_class(classes, self.proba),
             "support": float(self.support),
             "evidence": self.evidence,
             "degree": float(self.degree),
@@ -95,14 +95,20 @@ class Explanation:
     n_firing: int
     n_possible: int
 
-    def as_dict(self, classes: np.ndarray) -> dict[str, Any]:
-        """Ready for JSON."""
+    def as_dict(self, classes: np.ndarray, proba: np.ndarray | None = None) -> dict[str, Any]:
+        """Ready for JSON, with what the rules say together, `proba` (C,), if it is given."""
+        together = {} if proba is None else {"probabilities": _by_class(classes, proba)}
         return {
+            **together,
             "firing": [rule.as_dict(classes) for rule in self.firing],
             "possible": [rule.as_dict(classes) for rule in self.possible],
             "n_firing": self.n_firing,
             "n_possible": self.n_possible,
         }
+
+
+def _by_class(classes: np.ndarray, proba: np.ndarray) -> dict[str, float]:
+    return {str(label): float(p) for label, p in zip(classes, proba, strict=True)}
 
 
 def summary(firing: Sequence[FiringRule], possible: Sequence[PossibleRule], most: int) -> Explanation:
