@@ -181,7 +181,7 @@ def test_greedy_divides_by_the_price_or_its_root_and_gains_are_per_price(make):
         known = X[:9].where(np.random.default_rng(1).random((9, 5)) < 0.4)
         gain = cheap.gains(known)  # prices are 1
         assert_allclose(dear.gains(known), np.where(gain > 0, gain / 4, gain * 4), atol=1e-12, err_msg=rule)
-    with pytest.raises(InvalidInput, match="price_rule must be one of .*'root'.*got 'square'"):
+    with pytest.raises(InvalidInput, match=r"price_rule must be one of .*'root'.*got 'square'"):
         make("greedy").with_policy(Greedy(price_rule="square"))
 
 

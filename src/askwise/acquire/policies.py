@@ -127,7 +127,7 @@ class Greedy(Policy):
     price_rule
         ``"root"``: gain / sqrt(price); ``"per price"``: gain / price, the rule of the paper. Equal prices make no
         difference. Per price, cheap features that tell little come first and leave too little money for those that
-        tell much; on validation rows the root was better.
+        tell much; on validation rows under budgets the root was slightly better.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES_SHOWN = 12
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_ORDER = re.compile(r"set\s+(\S+)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -28,8 +29,6 @@ class Command(Enum):
     STOP = "q"
 
 
-ORDER = re.compile(r"set\s+(\S+)", re.IGNORECASE)
-"""``set 20``: what to order together for a price of 20."""
 WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
 WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 
@@ -47,13 +46,10 @@ def parse_value(column: Column, text: str) -> Any:
     return column.parse_answer(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
 
 
-def parse_price(text: str) -> float:
-    """The price in ``set PRICE``."""
-    typed = text.split()[-1]
-    try:
-        return float(typed.replace(",", ".") if _DECIMAL_COMMA.fullmatch(typed) else typed)
-    except ValueError:
-        raise InvalidInput(f"set needs a price, such as set 20; got {typed!r}.") from None
+def parse_order(column: Column, text: str) -> str | None:
+    """The price that was typed in ``set PRICE``; None for anything else, such as a category spelled like that."""
+    found = _ORDER.fullmatch(text)
+    return None if found is None or (column.is_category and text in map(str, column.known)) else found[1]
 
 
 def find_column(schema: Schema, name: str) -> Column | None:

@@ -12,18 +12,17 @@ from rich.console import Console
 
 from askwise.acquire import Session, Suggestion
 from askwise.cli.answers import (
-    ORDER,
     WORDS,
     Command,
     as_answer,
     feature_of,
     looks_like,
     parse_assignment,
-    parse_price,
+    parse_order,
     parse_value,
 )
 from askwise.cli.console import bar, print_indented
-from askwise.cli.steps import print_rules, print_warnings
+from askwise.cli.steps import print_rules, print_warnings, show_set
 from askwise.cli.wording import finality, shown_number, warnings_of
 from askwise.columns import Column
 from askwise.errors import InvalidInput, listed
@@ -190,8 +189,8 @@ class Dialog:
             command = _command(column, text)
             if command is Command.HELP:
                 self._help()
-            elif self._wants_set(column, text):
-                self._show_set(text)
+            elif (price := parse_order(column, text)) is not None:
+                show_set(self.console, self.session, price)
             elif command is not None:
                 return command
             else:
@@ -217,20 +216,6 @@ class Dialog:
         if feature in self.session.known and feature not in self.known:
             raise InvalidInput(f"{feature!r} was answered already; type u until it is undone to change it.")
         return other[0], parse_value(*other)
-
-    def _wants_set(self, column: Column, text: str) -> bool:
-        """Whether a set was asked for; what is spelled like a category of the column is an answer."""
-        return ORDER.fullmatch(text) is not None and not (column.is_category and text in map(str, column.known))
-
-    def _show_set(self, text: str) -> None:
-        try:
-            found = self.session.suggest_set(parse_price(text))
-        except InvalidInput as error:
-            self._complain(error)
-            return
-        said = f"order together: {', '.join(found.features)} (price {found.price:g}, expected gain"
-        none = "Nothing within that price is expected to tell anything."
-        print_indented(self.console, f"{said} {shown_number(found.gain)} nats)" if found.features else none)
 
     def _help(self) -> None:
         self.console.print(HELP)
