@@ -4,8 +4,8 @@
     python benchmarks/lookahead.py --seeds 1 --tables   # switch tasks only
 
 First part: `make_switch` with 30 features at price 1, the switch included; accuracy of new rows at 4 features above
-chance, as a share of the optimum's. Second part: accuracy at 1 to 5 features on validation rows of public tables, less
-that of the greedy policy.
+chance, as a share of the optimum's. With 1,000 new rows a share has a standard error of 0.014, so it can exceed 1.
+Second part: accuracy at 1 to 5 features on validation rows of public tables, less that of the greedy policy.
 """
 
 from __future__ import annotations

@@ -478,7 +478,7 @@ def test_ask_says_what_to_order_together():
     lines = ["set 2", "set 0,5", "set -1", "set much", "SET 1", "q"]
     result = run("ask", "--model", "logistic", text="\n".join(lines))
     assert result.exit_code == 0, result.output
-    said = " ".join(result.stderr.split())
+    said = " ".join(result.output.split())
     for words in ("(price 2, expected gain 0.", "(price 1, expected gain", "Nothing within that price"):
         assert words in said
     for typed in ("-1", "much"):
