@@ -84,9 +84,9 @@ def pooled(parts: list[np.ndarray]) -> np.ndarray:
     return proba / proba.sum(axis=1, keepdims=True)
 
 
-def measured(name: str, model: str, splits: int, most: int) -> dict[str, Any]:
+def measured(name: str, model: str, seeds: range, most: int) -> dict[str, Any]:
     """The measures of one table and model, all budgets and splits together."""
-    runs = [run(name, model, seed, most) for seed in range(splits)]
+    runs = [run(name, model, seed, most) for seed in seeds]
     labels = np.concatenate([np.tile(part.labels, len(part.after)) for part in runs])
     row: dict[str, Any] = {"table": name, "model": model}
     for stage, parts in (("before", [part.before for part in runs]), ("after", [part.after for part in runs])):
@@ -104,13 +104,15 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--most", type=int, default=300, help="test rows per split")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     rows = []
+    seeds = range(options.first, options.first + options.splits)
     for name in options.tables:
         for model in options.models:
-            rows.append(measured(name, model, options.splits, options.most))
+            rows.append(measured(name, model, seeds, options.most))
             print(pd.DataFrame(rows[-1:]).round(4).to_string(index=False, header=len(rows) == 1), flush=True)
     found = pd.DataFrame(rows)
     gained = (found["accuracy after"] - found["accuracy before"]).mean()

@@ -67,7 +67,7 @@ def make_step(feature: str | None, value: object, proba: dict[str, float], epist
         "cost": 1.5 if feature else 0.0,
         "prediction": max(proba, key=lambda label: proba[label]),
         "probabilities": proba,
-        "decision_is_final": 0.8,
+        "decision_is_final": 0.875,
         "uncertainty": {"total": 0.321, "epistemic": epistemic},
     }
 
@@ -191,6 +191,7 @@ def test_all_numbers_are_in_the_table(report):
     page = render(report)
     for number in ("61.1", "82.2", "93.3", "80.0", "55.0", "0.123", "95.7"):
         assert f">{number}" in page
+    assert page.count(">88&nbsp;%</td>") == 3  # how likely the decision of each step is final
 
 
 def test_a_wrong_prediction_is_marked(report):

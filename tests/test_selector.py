@@ -113,13 +113,13 @@ def test_cross_validation():
 
 def test_grid_search_over_the_risk_weight_under_a_budget():
     X, y = data()
-    search = GridSearchCV(selector(budget=2), {"risk_weight": [0.0, 0.1, 5.0]}, cv=2).fit(X, y)
+    search = GridSearchCV(selector(budget=2, calibration=None), {"risk_weight": [0.0, 0.1, 5.0]}, cv=2).fit(X, y)
     assert search.best_params_["risk_weight"] in (0.0, 0.1, 5.0)
     assert search.best_estimator_.risk_weight == search.best_params_["risk_weight"]
     results = search.cv_results_["mean_test_score"]
     assert results.max() == search.best_score_
     # What the search measured is the score after acquiring under the budget.
-    half = selector(budget=2, risk_weight=0.1)
+    half = selector(budget=2, risk_weight=0.1, calibration=None)
     assert_allclose(results[1], cross_val_score(half, X, y, cv=2).mean())
 
 
@@ -133,7 +133,7 @@ def test_parameters_of_what_is_given_can_be_set_and_searched():
     assert {name: copy.get_params()[name] for name in names} == names
     assert copy.policy is not deep.policy
     grid: dict[str, list[Any]] = {"policy__risk_weight": [0.0, 20.0], "epistemic__n_members": [1, 2]}
-    owner = selector(policy=Greedy(), epistemic=AuxiliaryEnsemble(1, random_state=0), budget=1)
+    owner = selector(policy=Greedy(), epistemic=AuxiliaryEnsemble(1, random_state=0), budget=1, calibration=None)
     search = GridSearchCV(owner, grid, cv=2).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     best = search.best_estimator_
@@ -292,7 +292,7 @@ def test_groups_and_free_features():
     assert_allclose(run.proba[:, 2], owner.predict_proba(seen), rtol=0, atol=1e-12)
 
 
-MEASURES = ["budget", "accuracy", "balanced_accuracy", "log_loss", "ece", "spent", "features"]
+MEASURES = ["budget", "accuracy", "balanced_accuracy", "log_loss", "ece", "spent", "features", "kept"]
 
 
 def check_row(owner, X, y, row):
@@ -492,7 +492,9 @@ def test_every_policy_goes_with_every_adaptation():
             HistGradientBoostingClassifier(max_iter=2),
         ).fit(table, y)
         for adaptation in ("mean", "conditional"):
-            owner = selector(model, adaptation=adaptation, epistemic=AuxiliaryEnsemble(2, random_state=0))
+            owner = selector(
+                model, adaptation=adaptation, epistemic=AuxiliaryEnsemble(2, random_state=0), calibration=None
+            )
             owner.fit(table, y)
             for policy in ("greedy", "static", "random"):
                 run = owner.with_policy(policy).acquire(table[:9], budget=3)

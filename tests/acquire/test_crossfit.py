@@ -87,7 +87,7 @@ def test_models_that_cannot_be_fitted_again_have_no_folds():
     }
     for name, model in models.items():
         assert selector(model).fit(X, y)._cross_fit() is None, name
-    rare = np.where(np.arange(len(y)) < 3, 1, 0)
+    rare = (np.arange(len(y)) < 3).astype(int)
     assert selector(LogisticRegression()).fit(X, rare)._cross_fit() is None
     sparse = np.column_stack([X, np.where(np.arange(len(y)) == 7, 1.0, np.nan)])
     tree = selector(RandomForestClassifier(5, random_state=0))
@@ -110,3 +110,12 @@ def test_a_row_with_a_category_of_its_own_is_not_held_out():
     folds = selector(model).fit(table[["kind"]], y)._cross_fit()
     assert 5 not in np.concatenate([fold.held for fold in folds])
     assert sum(len(fold.held) for fold in folds) == len(y) - 1
+
+
+def test_rows_of_rare_classes_are_never_held_out():
+    X, y = data()
+    rare = np.where(np.arange(len(y)) < 3, 2, y)
+    folds = selector(LogisticRegression()).fit(X, rare)._cross_fit()
+    assert_array_equal(np.sort(np.concatenate([fold.held for fold in folds])), np.arange(3, len(y)))
+    for fold in folds:
+        assert fold.beliefs.predictor.classes_.tolist() == [0, 1, 2]

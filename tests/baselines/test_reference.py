@@ -29,6 +29,8 @@ def test_full_information_predicts_from_everything_under_every_budget():
     run = baseline.acquire(X, budget=2)
     assert run.mask_after(-1).sum(axis=1).tolist() == [2] * 100
     assert_array_equal(run.proba, np.repeat(everything[:, None], 3, axis=1))
+    assert_array_equal(run.predict(0), baseline.predict(X))
+    assert (run.decision_is_final == 1).all()
     assert_allclose(run.uncertainty.total, run.uncertainty.total[:, :1].repeat(3, axis=1))
     found = baseline.evaluate(X, y)
     assert_allclose(found["accuracy"], np.mean(baseline.predict(X) == y))

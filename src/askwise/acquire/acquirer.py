@@ -70,7 +70,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class, or that of least expected cost, for rows with NaN for what is not known, (n,)."""
-        return np.asarray(self.classes_[self.beliefs_.decisions(self.predict_proba(X))])
+        proba = self.predict_proba(X)
+        return np.asarray(self.classes_[self.beliefs_.decisions(proba)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
@@ -167,8 +168,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         ends = self.final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))
-        kept = [float(np.mean(decide(end.proba) == full)) for end in ends]
-        found = [{**measures(labels, end, costs), "kept": share} for end, share in zip(ends, kept, strict=True)]
+        found = [{**measures(labels, end, costs), "kept": float(np.mean(decide(end.proba) == full))} for end in ends]
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(

@@ -53,7 +53,9 @@ def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -
 
 def finality(step: Mapping[str, Any]) -> str:
     """How likely the decision of a step is final."""
-    return f"The decision would stay the same with everything known: {step['decision_is_final']:.0%}"
+    share = step["decision_is_final"]
+    said = "over 99%" if 0.995 <= share < 1 else f"{share:.0%}"
+    return f"The decision would stay the same with everything known: {said}"
 
 
 def warnings_of(step: Mapping[str, Any]) -> list[str]:
