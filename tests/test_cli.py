@@ -477,6 +477,17 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert found["spent"] == 2.0
 
 
+def test_ask_says_what_to_order_together():
+    lines = ["set 2", "set 0,5", "set -1", "set much", "SET 1", "q"]
+    result = run("ask", "--model", "logistic", text="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    for words in ("(price 2, expected gain 0.", "(price 1, expected gain", "Nothing within that price"):
+        assert words in said
+    for typed in ("-1", "much"):
+        assert f"set needs a price >= 0, such as set 20; got {typed}." in said
+
+
 def test_ask_ends_where_the_input_does_and_where_the_money_does():
     result = run("ask", *QUICK, text="2.5\n")
     assert result.exit_code == 0, result.output

@@ -61,8 +61,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain per cost; the default of ``"auto"``), ``"rl"`` (a Q-network; needs torch),
-        ``"static"`` (one order by mutual information), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (the same, counting what the best next feature then
+        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"rl"`` (a
+        Q-network; needs torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -250,7 +251,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The policy that the parameter `policy` stands for, fitted."""
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
-        return self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
+        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
+        return options.settled(self.policy, fitted)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""

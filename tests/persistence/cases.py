@@ -63,6 +63,7 @@ def around_tables():
     yield "pooled", selector(logistic, adaptation="pooled", groups={"pair": ["c", "d"]}).fit(holed, y)
     local = predict.LocalPredictor(tree, max_models=4)
     yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
+    yield "look-ahead", selector(tree, epistemic=None, policy="lookahead", costs=prices).fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
     mixed, labels = make_mixed()
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())

@@ -20,10 +20,23 @@ from askwise.cli.wording import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from askwise.acquire import Session
     from askwise.cli.comparison import Story
 
 MOST_CONDITIONS = 4
 LONGEST_CONDITION = 60
+
+
+def show_set(console: Console, session: Session, typed: str) -> None:
+    """What to order together for the price that was typed."""
+    try:
+        found = session.suggest_set(float(typed.replace(",", ".")))
+    except ValueError:  # no number, or a negative one
+        print_indented(console, f"set needs a price >= 0, such as set 20; got {typed}.", "red")
+        return
+    gain = f"price {found.price:g}, expected gain {shown_number(found.gain)} nats in all"
+    none = "Nothing within that price is expected to tell anything."
+    print_indented(console, f"order together: {', '.join(found.features)} ({gain})" if found.features else none)
 
 
 def print_story(console: Console, story: Story) -> None:
