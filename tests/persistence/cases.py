@@ -53,7 +53,10 @@ def around_tables():
     ensemble = epistemic.AuxiliaryEnsemble(2, center="mean", random_state=0)
     prices = Prices({"a": 2.0, "b": 3.0}, shared=[(["a", "b"], 1.0)])
     yield "logistic", selector(logistic, costs=prices, groups={"pair": ["c", "d"]}).fit(holed, y)
-    yield "array", selector(LogisticRegression()).fit(X.to_numpy(), y)
+    calibrated = selector(LogisticRegression()).fit(X.to_numpy(), y)
+    unseen, labels = make_rows(50, seed=9)
+    calibrated.calibrate_stop(unseen.to_numpy(), labels, agreement=0.9, budget=2)
+    yield "array", calibrated
     yield "forest", selector(forest, epistemic="distance", costs=pd.Series({"a": 2.0})).fit(X, y)
     yield "boosted", selector(boosted, epistemic=ensemble, policy="static").fit(holed, y)
     yield "mean", selector(logistic, adaptation="mean", epistemic=None, policy="random").fit(X, y)

@@ -49,6 +49,7 @@ def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> Dy
         groups=task.groups,
         adaptation=adaptation() if callable(adaptation) else adaptation,
         policy=policy() if callable(policy) else policy,
+        calibration="auto" if adaptation == "auto" else None,  # the paper's methods are not calibrated
         random_state=task.seed,
         progress=False,
     )
