@@ -114,6 +114,8 @@ def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
     assert [row["budget"] for row in found["curves"]] == [1.0, 2.0]
     assert all(row["random_low"] <= row["random"] <= row["random_high"] for row in found["curves"])
     assert found["full_accuracy"] > 0.7
+    assert found["choices"]["policy"] == {"name": "Greedy", "by": "default"}
+    assert str(found["choices"]["answer"]["width"]) in found["choices"]["answer"]["log_loss"]
     trace = found["story"]["trace"]
     assert len(trace) == 3
     assert all(sum(step["probabilities"].values()) == pytest.approx(1) for step in trace)
@@ -452,6 +454,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
     for words in (
+        "Chosen: policy Greedy; kernel width ",
         "must be a number; got 'abc'",
         "Type a value",
         "nothing to undo",
@@ -472,6 +475,17 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert (third["event"], third["value"]) == ("answer", 4.2)
     assert found["unavailable"] == [second["feature"]]
     assert found["spent"] == 2.0
+
+
+def test_ask_says_what_to_order_together():
+    lines = ["set 2", "set 0,5", "set -1", "set much", "SET 1", "q"]
+    result = run("ask", "--model", "logistic", text="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    for words in ("(price 2, expected gain 0.", "(price 1, expected gain", "Nothing within that price"):
+        assert words in said
+    for typed in ("-1", "much"):
+        assert f"set needs a price >= 0, such as set 20; got {typed}." in said
 
 
 def test_ask_ends_where_the_input_does_and_where_the_money_does():

@@ -26,6 +26,7 @@ LAYERS = [
         "schema",
         "subsets",
         "uncertainty",
+        "information",
         "metrics",
         "prices",
         "progress",

@@ -6,16 +6,16 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, calibrated, visited_states
+from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.tuning import settle
 from askwise.acquire.unseen import labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
@@ -51,16 +51,19 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images is documented in `askwise.vision.defaults`.
     adaptation
         How p(y | x_S) is computed: ``"conditional"`` (the model averaged over completions from similar training
-        rows; the default of ``"auto"``), ``"mean"`` (the model on rows filled with means and modes), reparametrizations
-        of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"`` (trees, forests,
-        rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
+        rows; the default of ``"auto"``), ``"pooled"`` (that answer pooled with Gaussians of each class: accuracy before
+        faithfulness to the model; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled with means and
+        modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``;
+        ``"rules"`` (trees, forests, rule lists and fuzzy models by structure, with their rules shown); or a
+        `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain per cost; the default of ``"auto"``), ``"rl"`` (a Q-network; needs torch),
-        ``"static"`` (one order by mutual information), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (the same, counting what the best next feature then
+        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"rl"`` (a
+        Q-network; needs torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -74,8 +77,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
     calibration
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
         model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
-        The most probable class stays, and so does the model's own answer on complete rows. None: off. It is also off
-        (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
+        The most probable class stays, and so does the model's own answer on complete rows. What the adaptation leaves
+        open (the weights of ``"pooled"``, a kernel width of "auto") is chosen on the same rows. None: off. It is also
+        off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
     random_state, n_jobs, progress
         Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
@@ -90,8 +94,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
+    choices_ : what was chosen and why, JSON-ready: policy, kernel width of the answer, weights of pooling, temperatures
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
-        (sizes in columns), where that is trained, or "calibration" (sizes in features); absent where neither is done
+        (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
+        or "calibration" (sizes in features); absent where none is done
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_ : the stopping rule of the last `calibrate_stop`, or None
@@ -156,7 +162,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "calibration_", "adaptation_report_", "stop_"):  # parts of two fits must not mix
+        for name in (
+            "policy_",
+            "calibration_",
+            "choices_",
+            "adaptation_report_",
+            "stop_",
+        ):  # parts of two fits must not mix
             self.__dict__.pop(name, None)
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -176,16 +188,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
         self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
         self.policy_ = self._chosen_policy()
-        report = getattr(self.predictor_, "adaptation_report_", None)
-        stages = {} if report is None else {"adaptation": report}
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
-        self.calibration_ = None
-        if states is not None:
-            self.calibration_, stages["calibration"] = calibrated(states, len(self.features_), self.beliefs_.decisions)
-            self.beliefs_.calibration = self.calibration_
-        if stages:
-            self.adaptation_report_ = pd.concat(stages, names=["stage"]).reset_index("stage").reset_index(drop=True)
+        seed = None if self.calibration is None else self._seeds["folds"]
+        self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
+        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices}
+        if report is not None:
+            self.adaptation_report_ = report
         return self
 
     def with_policy(self, policy: Any) -> Self:
@@ -195,6 +204,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.policy = policy
         other._check_options()
         other.policy_ = other._chosen_policy()
+        other.choices_ = {**self.choices_, "policy": options.policy_choice(policy, other.policy_)}
         other.stop_ = None  # calibrated for another policy
         return other
 
@@ -207,18 +217,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
         """States visited on unseen rows, given ones or held-out folds; None where there are none."""
-        rng = np.random.default_rng(self._seeds["folds"])
-        if unseen is not None:
-            at = rng.permutation(len(unseen[0]))[:MOST_ROWS]
-            parts = [(unseen[0].take(at), unseen[1][at], self.beliefs_, self.policy_)]
-        elif (folds := self._cross_fit(n_rows=1 if self.predictor_.slow_to_fit else MOST_ROWS)) is not None:
-            rows, y = self.predictor_.training_rows_, self.predictor_.training_labels_
-            held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
-            parts = [(rows.take(at), y[at], fold.beliefs, fold.policy) for at, fold in zip(held, folds, strict=True)]
-        else:
-            return None
-        found = [visited_states(*part, prices=self.prices_, risk_weight=self._risk_weight()) for part in parts]
-        return VisitedStates.concatenated(found)
+        few = 1 if self.predictor_.slow_to_fit else MOST_ROWS
+        folds = None if unseen is not None else self._cross_fit(n_rows=few)
+        parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)] if unseen is not None else folds
+        rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
+        rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
+        return None if parts is None else states_of_folds(rows, y, parts, rng, prices=self.prices_, risk_weight=weight)
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)
@@ -247,7 +251,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The policy that the parameter `policy` stands for, fitted."""
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
-        return self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
+        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
+        return options.settled(self.policy, fitted)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""

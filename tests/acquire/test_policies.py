@@ -18,8 +18,9 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Acquisition, Greedy, Policy, Random, Static
 from askwise.acquire.acquisition import nothing_known
-from askwise.acquire.policies import CachedPolicy, mutual_information_ranking
+from askwise.acquire.policies import CachedPolicy
 from askwise.epistemic import BeliefModel
+from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, wrap
 from askwise.rows import EncodedRows
 from askwise.schema import read_table
@@ -161,16 +162,27 @@ def test_greedy_buys_what_matters_and_then_what_still_does(make):
     assert (run.order[:, 1] == 1).mean() > 0.7
 
 
-def test_greedy_gains_are_per_cost(make):
-    """The same row at twice the price: half the positive score, twice the negative one."""
+def test_greedy_divides_by_the_price_or_its_root_and_gains_are_per_price(make):
+    """The same row at four times the price: by either rule a positive gain shrinks, and a negative one grows."""
     X, y = data()
-    cheap = make("greedy")
-    dear = DynamicFeatureSelector(
-        LogisticRegression(), policy="greedy", costs=np.full(5, 2.0), calibration=None, random_state=0, progress=False
-    ).fit(X, y)
-    unknown = ~half_known(cheap).mask
-    one, two = cheap.policy_.scores(half_known(cheap))[unknown], dear.policy_.scores(half_known(dear))[unknown]
-    assert_allclose(two, np.where(one > 0, one / 2, one * 2), atol=1e-12)
+    for rule, factor in (("per price", 4), ("root", 2)):
+        cheap = make("greedy").with_policy(Greedy(price_rule=rule))
+        dear = DynamicFeatureSelector(
+            LogisticRegression(),
+            policy=Greedy(price_rule=rule),
+            costs=np.full(5, 4.0),
+            calibration=None,
+            random_state=0,
+            progress=False,
+        ).fit(X, y)
+        unknown = ~half_known(cheap).mask
+        one, two = cheap.policy_.scores(half_known(cheap))[unknown], dear.policy_.scores(half_known(dear))[unknown]
+        assert_allclose(two, np.where(one > 0, one / factor, one * factor), atol=1e-12, err_msg=rule)
+        known = X[:9].where(np.random.default_rng(1).random((9, 5)) < 0.4)
+        gain = cheap.gains(known)  # prices are 1
+        assert_allclose(dear.gains(known), np.where(gain > 0, gain / 4, gain * 4), atol=1e-12, err_msg=rule)
+    with pytest.raises(InvalidInput, match=r"price_rule must be one of .*'root'.*got 'square'"):
+        make("greedy").with_policy(Greedy(price_rule="square"))
 
 
 def test_greedy_weighs_the_price_now(make):
@@ -181,6 +193,7 @@ def test_greedy_weighs_the_price_now(make):
         LogisticRegression(), policy="greedy", costs=shared, calibration=None, random_state=0, progress=False
     ).fit(X, y)
     only_a = X[:1].assign(b=np.nan, c=np.nan, d=np.nan, e=np.nan)
+    assert_allclose(owner.gains(only_a)[0, 1], make("greedy").gains(only_a)[0, 1] * 4)
     assert_allclose(owner.scores(only_a)[0, 1], make("greedy").scores(only_a)[0, 1] * 4)
 
 
@@ -265,26 +278,23 @@ def test_random_leaves_the_global_state_alone():
     assert joblib.hash(np.random.get_state()) == before  # noqa: NPY002
 
 
-def test_mutual_information_ranks_numbers_categories_and_groups():
+def test_static_ranks_each_feature_given_those_before_it():
+    """A copy of the best feature tells most on its own, and nothing once that one is known."""
     rng = np.random.default_rng(0)
-    n = 400
-    y = rng.integers(0, 2, n)
-    table = pd.DataFrame(
-        {
-            "noise": rng.normal(size=n),
-            "tells": y + 0.3 * rng.normal(size=n),
-            "letter": np.where(y == 1, rng.choice(["a", "b"], n), rng.choice(["b", "c"], n)),
-            "more noise": rng.normal(size=n),
-        }
-    )
-    table.loc[::5, "tells"] = np.nan
-    schema, rows = read_table(table)
-    relevance = mutual_information_ranking(rows, y, schema, 0)
-    assert relevance.argsort()[::-1][:2].tolist() == [1, 2]
-    assert_allclose(relevance[2], np.log(2) / 2, atol=0.06)  # a and c tell all, b nothing
-    assert relevance[[0, 3]].max() < 0.1
-    grouped, rows = read_table(table, {"both": ["noise", "tells"]})
-    assert mutual_information_ranking(rows, y, grouped, 0)[0] == relevance[1]
+    y = rng.integers(0, 2, 600)
+    best = y + 0.4 * rng.normal(size=600)
+    weak = y + 1.5 * rng.normal(size=600)
+    X = pd.DataFrame({"weak": weak, "best": best, "copy": best + 0.01 * rng.normal(size=600)})
+    X["letter"] = np.where(y == 1, rng.choice(["a", "b"], 600), rng.choice(["b", "c"], 600))
+    schema, rows = read_table(X)
+    equal = Prices().resolve(schema.features)
+    context: Any = SimpleNamespace(rows=rows, y=y, schema=schema, prices=equal)
+    order = np.argsort(-Static().fit(context).relevance_)
+    assert order[0] in (1, 2)
+    assert order[1] == 3
+    assert order[2] == 0  # the copy is last
+    dear = Prices([1, 50, 50, 1]).resolve(schema.features)
+    assert np.argsort(-Static().fit_order(rows, y, schema, dear).relevance_)[0] == 3
 
 
 def test_a_policy_must_say_how_it_scores():

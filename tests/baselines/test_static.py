@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise import Prices
 from askwise.baselines.best_subset import BestSubset, StaticBest
-from askwise.baselines.static import StaticCMI, conditional_information, discretized, greedy_order
+from askwise.baselines.static import StaticCMI
 from askwise.errors import InvalidInput
+from askwise.information import conditional_information, discretized, greedy_order
 from askwise.schema import read_table
 
 FREE = Prices(np.ones(3)).resolve(["a", "b", "c"])

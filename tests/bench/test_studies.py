@@ -318,7 +318,7 @@ def test_bias_by_hand(task, selector):
     local = LocalPredictor(selector.estimator_).fit(task.X_train, task.y_train)
     to_local, to_full, from_full = [], [], []
     for subset in subset_studies.draw_subsets(13, 4, 2, task.seed):
-        ours = selector.predictor_.predict_proba(X, subset)
+        ours = selector.predict_proba(task.X_test.where(subset))
         full = selector.estimator_.predict_proba(task.X_test)
         to_local.append(kl_divergence(ours, smoothed(local.predict_proba(X, subset), prior)).mean())
         to_full.append(kl_divergence(ours, smoothed(full, prior)).mean())
@@ -344,7 +344,13 @@ def test_the_reference_of_a_baseline_is_the_mlp_of_the_paper(task, baseline):
 def test_the_risk_gap_of_the_local_model_is_zero(task):
     model = make_pipeline(StandardScaler(), LogisticRegression())
     selector = DynamicFeatureSelector(
-        model, adaptation=LocalPredictor(None), epistemic="distance", policy="random", random_state=0, progress=False
+        model,
+        adaptation=LocalPredictor(None),
+        epistemic="distance",
+        policy="random",
+        calibration=None,
+        random_state=0,
+        progress=False,
     ).fit(task.X_train, task.y_train)
     rows = list(subset_studies.risk_gap(task, selector))
     deltas = [row.value for row in measured(rows, "delta")]

@@ -53,19 +53,25 @@ def around_tables():
     ensemble = epistemic.AuxiliaryEnsemble(2, center="mean", random_state=0)
     prices = Prices({"a": 2.0, "b": 3.0}, shared=[(["a", "b"], 1.0)])
     yield "logistic", selector(logistic, costs=prices, groups={"pair": ["c", "d"]}).fit(holed, y)
-    yield "array", selector(LogisticRegression()).fit(X.to_numpy(), y)
+    calibrated = selector(LogisticRegression()).fit(X.to_numpy(), y)
+    unseen, labels = make_rows(50, seed=9)
+    calibrated.calibrate_stop(unseen.to_numpy(), labels, agreement=0.9, budget=2)
+    yield "array", calibrated
     yield "forest", selector(forest, epistemic="distance", costs=pd.Series({"a": 2.0})).fit(X, y)
     yield "boosted", selector(boosted, epistemic=ensemble, policy="static").fit(holed, y)
     yield "mean", selector(logistic, adaptation="mean", epistemic=None, policy="random").fit(X, y)
     marginal = predict.ImputedPredictor(tree, "marginal", 5, random_state=0)
     yield "marginal", selector(tree, adaptation=marginal).fit(X, y)
     yield "rules", selector(forest, adaptation="rules", epistemic=ensemble).fit(X, y)
+    yield "pooled", selector(logistic, adaptation="pooled", groups={"pair": ["c", "d"]}).fit(holed, y)
     local = predict.LocalPredictor(tree, max_models=4)
     yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
+    yield "look-ahead", selector(tree, epistemic=None, policy="lookahead", costs=prices).fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
     mixed, labels = make_mixed()
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     yield "mixed", selector(steps, epistemic=None).fit(mixed, labels)
+    yield "pooled categories", selector(steps, adaptation="pooled", epistemic=None).fit(mixed, labels)
 
 
 def around_networks():

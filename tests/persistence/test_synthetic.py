@@ -75,7 +75,7 @@ def test_what_it_costs_and_hides_is_measured(tmp_path):
     assert report.nearest_synthetic[1] > 0.5 * report.nearest_real[1]
     assert "calibrated stop" in report.dropped[0]
     loaded = askwise.load(tmp_path / "saved")
-    assert not hasattr(loaded, "stop_")
+    assert loaded.stop_ is None
     rows = loaded.predictor_.training_rows_
     there = given.predictor_.training_rows_.observed.mean(axis=0)
     np.testing.assert_allclose(rows.observed.mean(axis=0), there, atol=0.08)

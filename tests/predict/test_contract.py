@@ -27,6 +27,7 @@ from askwise.predict import (
     ImputedPredictor,
     LocalPredictor,
     MaskTrainedPredictor,
+    PooledPredictor,
     ReparametrizedPredictor,
     RulePredictor,
     SubsetPredictor,
@@ -38,11 +39,12 @@ PREDICTORS = {
     "zero": lambda model: ImputedPredictor(model, "zero"),
     "marginal": lambda model: ImputedPredictor(model, "marginal", n_draws=10, random_state=0),
     "conditional": lambda model: ConditionalPredictor(model, n_neighbors=20, random_state=0),
+    "pooled": lambda model: PooledPredictor(model, n_neighbors=20, random_state=0),
     "local": LocalPredictor,
     "output": lambda model: ReparametrizedPredictor(model, "output", epochs=3, random_state=0),
     "masked": lambda model: MaskTrainedPredictor(model, epochs=3, width=8, random_state=0),
 }
-WRAPPING_ONLY = ["mean", "zero", "marginal", "conditional"]  # equal to the model on complete rows
+WRAPPING_ONLY = ["mean", "zero", "marginal", "conditional", "pooled"]  # equal to the model on complete rows
 
 
 def numeric_data():
@@ -408,7 +410,7 @@ def test_where_the_model_refuses_missing_cells_the_full_prediction_is_from_all_t
         assert_allclose(full[~complete], fitted.predict_proba(holes)[~complete], rtol=0, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("predictor", ["mean", "marginal", "conditional"])
+@pytest.mark.parametrize("predictor", ["mean", "marginal", "conditional", "pooled"])
 def test_a_model_that_refuses_missing_cells_never_gets_one(predictor):
     X, y = numeric_data()
     holes = holed_data()[0]

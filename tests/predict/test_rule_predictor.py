@@ -594,7 +594,11 @@ def test_members_are_rule_predictors_of_their_own_trees():
     X, y = table_data()
     ensemble = AuxiliaryEnsemble(n_members=3, random_state=0)
     selector = DynamicFeatureSelector(
-        DecisionTreeClassifier(max_depth=4, random_state=0), adaptation="rules", epistemic=ensemble, random_state=0
+        DecisionTreeClassifier(max_depth=4, random_state=0),
+        adaptation="rules",
+        epistemic=ensemble,
+        calibration=None,
+        random_state=0,
     ).fit(X, y)
     known = X.assign(b=np.nan, c=np.nan)
     fitted = selector.epistemic_
@@ -626,6 +630,7 @@ def test_prices_and_groups_go_with_rules():
         groups={"panel": ["b", "c"]},
         costs=Prices({"a": 1, "panel": 3, "d": 0.5}),
         epistemic=None,
+        calibration=None,
         random_state=0,
     ).fit(X, y)
     assert selector.features_ == ["a", "panel", "d"]

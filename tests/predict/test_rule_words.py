@@ -529,7 +529,7 @@ def test_a_session_shows_its_rules_at_every_step():
     report = session.report()
     assert json.loads(json.dumps(report)) == report
     rules = report["rules"]
-    assert set(rules) == {"firing", "possible", "n_firing", "n_possible"}
+    assert set(rules) == {"probabilities", "firing", "possible", "n_firing", "n_possible"}
     assert rules == report["trace"][-1]["rules"]
     assert report["trace"][0]["rules"]["firing"] == []
     after_one = report["trace"][1]["rules"]["firing"]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.acquire.acquisition import Acquisition, checked_scores, nothing_known, run_episodes
+from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.evaluation import (
     FinalState,
     default_budgets,
@@ -27,6 +27,7 @@ from askwise.acquire.saved import Saveable
 from askwise.acquire.session import Session
 from askwise.acquire.stop_calibration import StopCalibration
 from askwise.acquire.stopping import Stopping
+from askwise.acquire.suggesting import Suggesting
 from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
@@ -40,7 +41,7 @@ from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
 
-class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
+class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
 
     budget: float | None = None
@@ -106,33 +107,6 @@ class FeatureAcquirer(Saveable, StopCalibration, FlowchartMixin, ClassifierMixin
                 'list or a fuzzy model has rules with adaptation="rules".'
             )
         return found
-
-    def gains(self, X: Any) -> np.ndarray:
-        """Expected gain per cost of each feature, (n, M); -inf for those that are known."""
-        state = self._state(self._encode(X), np.inf, None)
-        parts = [state.take(part) for part in self._blocks(len(state.mask))]
-        return np.where(state.mask, -np.inf, np.concatenate([checked_scores(self.policy_, part) for part in parts]))
-
-    def scores(self, X: Any) -> np.ndarray:
-        """The scores by which the policy ranks the features, (n, M); -inf for those that are known."""
-        return self.gains(X)
-
-    def suggest(self, X: Any, budget: Any = None, available: Any = None, *, as_names: bool = False) -> np.ndarray:
-        """Index of the next feature for rows with NaN for what is not known, (n,); -1 = stop.
-
-        Parameters
-        ----------
-        budget
-            Budget left, one number or one per row. Known features are not charged, and count for shared savings.
-        available
-            (n, M) or (M,) bool: features that can be acquired.
-        as_names
-            Return names instead of positions, None = stop.
-        """
-        state = self._state(self._encode(X), budget, available)
-        parts = [state.take(part) for part in self._blocks(len(state.mask))]
-        choice = np.concatenate([part.choose(self.policy_, part.buyable())[0] for part in parts])
-        return np.array([*self.features_, None], dtype=object)[choice] if as_names else choice
 
     def acquire(
         self,

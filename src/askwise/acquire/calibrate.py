@@ -10,9 +10,14 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
+from askwise.acquire.crossfit import Fold
 from askwise.acquire.policies import Policy
 from askwise.epistemic import BeliefModel
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
 from askwise.predict.calibration import Calibration, fit_agreement, fit_temperatures, log_losses
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.predict.pooled import PooledPredictor
 from askwise.prices import Prices
 from askwise.rows import EncodedRows
 
@@ -27,7 +32,9 @@ class VisitedStates:
     """What is said, uncalibrated, about unseen cases as a policy acquires their features, and what is true of them.
 
     `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
-    or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions.
+    or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions;
+    `by_width` (N, W, C) and `second` (N, C) are what `tuning` chooses from: answers by the width of the kernel, and log
+    probabilities to pool them with; None where there are none.
     """
 
     case: np.ndarray
@@ -36,6 +43,8 @@ class VisitedStates:
     votes: np.ndarray | None
     labels: np.ndarray
     final: np.ndarray
+    by_width: np.ndarray | None = None
+    second: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> VisitedStates:
         """Some of the states."""
@@ -50,6 +59,19 @@ class VisitedStates:
             name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()
         }
         return cls(**joined)
+
+
+def states_of_folds(
+    rows: EncodedRows, y: np.ndarray, folds: Sequence[Fold], rng: np.random.Generator, **options: Any
+) -> VisitedStates:
+    """The states visited on the rows that each fold holds, a random sample of at most `MOST_ROWS` in all."""
+    held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
+    return VisitedStates.concatenated(
+        [
+            visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
+            for at, fold in zip(held, folds, strict=True)
+        ]
+    )
 
 
 def visited_states(
@@ -76,7 +98,18 @@ def _visited_from(
         belief = state.belief_of(rows)
         votes = None if belief.completions is None else state.beliefs.votes(belief)
         known = state.mask[rows].sum(axis=1)
-        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows])
+        open_ = _to_choose_from(state.beliefs.predictor, belief, state.rows.take(rows))
+        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_)
+
+
+def _to_choose_from(
+    predictor: SubsetPredictor, belief: Belief, rows: EncodedRows
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """`by_width` and `second` of `VisitedStates`; images have widths of their own."""
+    if belief.completions is None or not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
+        return None, None
+    second = predictor.second_opinion(rows) if isinstance(predictor, PooledPredictor) else None
+    return predictor.answers_by_width(belief.completions), second
 
 
 def sizes_visited(n_features: int) -> list[int]:
@@ -115,8 +148,12 @@ def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFra
         rest, held = states.take(part != k), states.take(part == k)
         without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
-    losses = {"size": states.size, "before": log_losses(states.proba, states.labels), "after": after}
-    by_size = pd.DataFrame(losses).groupby("size")
+    return losses_by_size(states.size, log_losses(states.proba, states.labels), after)
+
+
+def losses_by_size(size: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:
+    """The mean of losses (N,) before and after, by the number of known features (N,)."""
+    by_size = pd.DataFrame({"size": size, "before": before, "after": after}).groupby("size")
     return by_size.mean().assign(rows=by_size.size(), kept=True).reset_index()
 
 

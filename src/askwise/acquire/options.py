@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from askwise.acquire.dqn import DQN
+from askwise.acquire.lookahead import Lookahead
 from askwise.acquire.policies import Greedy, Policy, Random, Static
 from askwise.epistemic import (
     AuxiliaryEnsemble,
@@ -23,16 +24,17 @@ from askwise.errors import InvalidInput
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
+    PooledPredictor,
     ReparametrizedPredictor,
     RulePredictor,
     SubsetPredictor,
 )
 from askwise.predict.wrapped import warn_if_worse_than_prior
 
-ADAPTATIONS = ("auto", "conditional", "mean", "output", "last-layer", "low-rank", "rules")
+ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
-POLICIES = ("auto", "greedy", "rl", "static", "random")
+POLICIES = ("auto", "greedy", "lookahead", "rl", "static", "random")
 
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
@@ -73,6 +75,8 @@ def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, prog
         made = ImputedPredictor(estimator, "mean")
     elif adaptation == "rules":
         made = RulePredictor(estimator)
+    elif adaptation == "pooled":
+        made = PooledPredictor(estimator, random_state=seed, answer_bandwidth="auto")
     elif adaptation in ("auto", "conditional"):
         made = ConditionalPredictor(estimator, random_state=seed)
     else:
@@ -105,11 +109,23 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     if isinstance(policy, Policy):
         made = clone(policy)
     elif predictor.schema_.tabular:
-        named = {"auto": Greedy, "greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        made = named[policy]()
+        named: dict[str, type[Policy]] = {"greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
+        made = named.get(policy, Lookahead)()
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made
+
+
+def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
+    """Which policy is in use, whether it was asked for, and whether it pays to look ahead; JSON-ready."""
+    found = {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
+    ahead = getattr(fitted, "lookahead_", None)
+    return found if ahead is None else {**found, "lookahead": ahead}
+
+
+def settled(policy: Any, fitted: Policy) -> Policy:
+    """The fitted policy; for ``"auto"`` the greedy one where it does not pay to look ahead."""
+    return fitted.settled() if policy == "auto" and isinstance(fitted, Lookahead) else fitted
 
 
 def defaults_of(schema: Any) -> Any:

@@ -14,6 +14,7 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
+from askwise.acquire.suggested_set import SuggestedSet, suggested_set
 from askwise.columns import plain
 from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
@@ -103,10 +104,19 @@ class Session:
         if best < 0:
             return None
         now = state.prices.now(state.mask)[0]
-        gains = np.where(np.abs(scores[0]) < ROUNDING_ERROR, 0.0, scores[0])
+        gains = self._policy.gains(scores, state)[0]
+        gains = np.where(np.abs(gains) < ROUNDING_ERROR, 0.0, gains)
         others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
         ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
         return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
+
+    def suggest_set(self, price: float) -> SuggestedSet:
+        """The features to order together, whose results come back together, within `price` and the budget left.
+
+        They are chosen for what they tell together, so that none repeats what another one says. The set is empty
+        where nothing is affordable, or nothing is expected to tell anything. Shared set-up costs count once.
+        """
+        return suggested_set(self._state, self._policy, 0, price)
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""

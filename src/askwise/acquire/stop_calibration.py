@@ -13,7 +13,7 @@ from askwise.acquire.calibrated_stop import INSIDE, CalibratedStop, Conditions, 
 from askwise.acquire.crossfit import N_FOLDS, Fold
 from askwise.acquire.guarantee import FullRuns, threshold_sequence
 from askwise.acquire.pays_off import PaysOff
-from askwise.acquire.policies import Policy, Static, mutual_information_ranking
+from askwise.acquire.policies import Policy, Static
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.savings import LEVELS, check_levels, savings_table
 from askwise.acquire.stopping import Stopping
@@ -224,13 +224,11 @@ class StopCalibration:
         return FullRuns.concatenated(runs)
 
     def _static_policy(self) -> Policy | None:
-        """One order for all cases, by mutual information; None where the training rows are not kept."""
+        """One order for all cases, by conditional information; None where the training rows are not kept."""
         rows = getattr(self.predictor_, "training_rows_", None)
         if rows is None or not self.schema_.tabular:
             return None
-        policy = Static()
-        policy.relevance_ = mutual_information_ranking(rows, self.predictor_.training_labels_, self.schema_, 0)
-        return policy
+        return Static().fit_order(rows, self.predictor_.training_labels_, self.schema_, self.prices_)
 
     def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
         """What was fitted without each fold of the training rows; None where that is impossible."""

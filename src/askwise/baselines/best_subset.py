@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies import Policy
 from askwise.baselines.base import Baseline
-from askwise.baselines.static import DesignMatrix, discretized, greedy_order, strong_classifier, with_seed
+from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
+from askwise.information import discretized, greedy_order
 from askwise.parameters import Limits, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor

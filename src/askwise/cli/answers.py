@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES_SHOWN = 12
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
+_ORDER = re.compile(r"set\s+(\S+)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -43,6 +44,12 @@ def parse_value(column: Column, text: str) -> Any:
     if text.lower() in ("nan", "na"):
         raise InvalidInput(f"{column.name!r} needs a number; type - if it is unavailable.")
     return column.parse_answer(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
+
+
+def parse_order(column: Column, text: str) -> str | None:
+    """The price that was typed in ``set PRICE``; None for anything else, such as a category spelled like that."""
+    found = _ORDER.fullmatch(text)
+    return None if found is None or (column.is_category and text in map(str, column.known)) else found[1]
 
 
 def find_column(schema: Schema, name: str) -> Column | None:

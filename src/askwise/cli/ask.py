@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from askwise.cli.console import make_console, print_json, print_rows, progress
+from askwise.cli.console import make_console, print_choices, print_json, print_rows, progress
 from askwise.cli.options import Setup, check_report_path, with_setup
 from askwise.cli.steps import print_story
 
@@ -34,6 +34,7 @@ def ask(setup: Setup, known: Known = None, page: Page = None) -> None:
     console = make_console(stderr=setup.as_json)
     dialog = Dialog(console, selector, rows.X_train, parse_known(selector.schema_, known or []), setup.budget)
     print_rows(console, rows)
+    print_choices(console, selector.choices_)
     dialog.run()
     report = dialog.session.report()
     story = Story("A case typed in", report["trace"], known=dialog.known)
@@ -45,4 +46,4 @@ def ask(setup: Setup, known: Known = None, page: Page = None) -> None:
         write_report(page, Report(f"{rows.dataset.name}, {rows.model}", about(rows, selector, setup), story))
         console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
     if setup.as_json:
-        print_json({**report, "volunteered": dialog.volunteered})
+        print_json({**report, "volunteered": dialog.volunteered, "choices": selector.choices_})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from askwise.cli.wording import escaped
+from askwise.cli.wording import choices_in_words, escaped
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
@@ -79,6 +79,11 @@ def print_rows(console: Console, rows: ReferenceModel | ImageModel) -> None:
     data = repr(rows.dataset).partition("(")[2].removesuffix(")")
     for what, text in (("Data", data), ("Model", rows.model), ("Split", rows.split)):
         console.print(f"{what + ':':<7}{text}")
+
+
+def print_choices(console: Console, choices: Mapping[str, Any]) -> None:
+    """What the selector chose by itself, on one line."""
+    console.print(f"{'Chosen:':<7} {'; '.join(choices_in_words(choices))}", soft_wrap=True)
 
 
 def print_curves(console: Console, comparison: Comparison) -> None:

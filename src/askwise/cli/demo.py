@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from askwise.cli.console import make_console, print_curves, print_json, print_rows, progress
+from askwise.cli.console import make_console, print_choices, print_curves, print_json, print_rows, progress
 from askwise.cli.options import Setup, check_report_path, with_setup
 from askwise.cli.steps import print_rules, print_steps, print_story
 
@@ -34,6 +34,7 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
             "model": rows.model,
             "adaptation": selector.adaptation,
             "split": rows.split,
+            "choices": selector.choices_,
             "full_accuracy": comparison.full,
             "note": comparison.note,
             "curves": comparison.curves.to_dict("records"),
@@ -44,6 +45,7 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
         return
     console = make_console()
     print_rows(console, rows)
+    print_choices(console, selector.choices_)
     print_curves(console, comparison)
     console.print(f"\n{story.title}, true label {story.truth}", style="bold")
     if report.film is not None:

@@ -11,9 +11,18 @@ import pandas as pd
 from rich.console import Console
 
 from askwise.acquire import Session, Suggestion
-from askwise.cli.answers import WORDS, Command, as_answer, feature_of, looks_like, parse_assignment, parse_value
+from askwise.cli.answers import (
+    WORDS,
+    Command,
+    as_answer,
+    feature_of,
+    looks_like,
+    parse_assignment,
+    parse_order,
+    parse_value,
+)
 from askwise.cli.console import bar, print_indented
-from askwise.cli.steps import print_rules, print_warnings
+from askwise.cli.steps import print_rules, print_warnings, show_set
 from askwise.cli.wording import finality, shown_number, warnings_of
 from askwise.columns import Column
 from askwise.errors import InvalidInput, listed
@@ -33,6 +42,7 @@ HELP = """  Type the value of the feature that is asked for.
   -             it is unavailable for this case; it is not charged
   NAME = VALUE  a value that is known already, of any feature; it is not charged
   = VALUE       a value that is spelled like a command
+  set PRICE     what to order together within a price, if the results come back together
   u             undo the last answer
   q             quit, and show the case step by step"""
 
@@ -179,6 +189,8 @@ class Dialog:
             command = _command(column, text)
             if command is Command.HELP:
                 self._help()
+            elif (price := parse_order(column, text)) is not None:
+                show_set(self.console, self.session, price)
             elif command is not None:
                 return command
             else:

@@ -36,6 +36,7 @@ class Adaptation(StrEnum):
 
     auto = "auto"
     conditional = "conditional"
+    pooled = "pooled"
     mean = "mean"
     rules = "rules"
 
@@ -64,8 +65,9 @@ class Setup:
         Adaptation,
         typer.Option(
             help="How to predict from what is known so far: the model averaged over similar training rows "
-            "(conditional), on typical values (mean), or its rules, which are then shown (rules: tree, subset-tree, "
-            "fuzzy-tree, forest). auto is rules for the three trees and conditional for the others."
+            "(conditional), that pooled with a simple model of each class (pooled), on typical values (mean), "
+            "or its rules, which are then shown (rules: tree, subset-tree, fuzzy-tree, forest). auto is rules for the "
+            "three trees and conditional for the others."
         ),
     ] = Adaptation.auto
     price: Annotated[

@@ -20,10 +20,23 @@ from askwise.cli.wording import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from askwise.acquire import Session
     from askwise.cli.comparison import Story
 
 MOST_CONDITIONS = 4
 LONGEST_CONDITION = 60
+
+
+def show_set(console: Console, session: Session, typed: str) -> None:
+    """What to order together for the price that was typed."""
+    try:
+        found = session.suggest_set(float(typed.replace(",", ".")))
+    except ValueError:  # no number, or a negative one
+        print_indented(console, f"set needs a price >= 0, such as set 20; got {typed}.", "red")
+        return
+    gain = f"price {found.price:g}, expected gain {shown_number(found.gain)} nats in all"
+    none = "Nothing within that price is expected to tell anything."
+    print_indented(console, f"order together: {', '.join(found.features)} ({gain})" if found.features else none)
 
 
 def print_story(console: Console, story: Story) -> None:
@@ -78,7 +91,8 @@ def print_rules(console: Console, step: Mapping[str, Any], most: int, indent: in
     rules = step["rules"]
     firing, possible = rules["firing"][:most], rules["possible"][:most]
     lines = [f"{_says(rule, words)}, weight {rule['weight']:.0%}" for rule, words in _in_words(firing)]
-    said, shown = max(rules["probabilities"].values()), max(step["probabilities"].values())
+    said = max(rules.get("probabilities", step["probabilities"]).values())
+    shown = max(step["probabilities"].values())
     together = f"; together they say {said:.0%}, which is then calibrated" if abs(said - shown) > 0.005 else ""
     heading = f"Rules that fire{_part(lines, rules['n_firing'])}{together}:"
     _print_list(console, heading if lines else NONE_FIRES, lines, indent)

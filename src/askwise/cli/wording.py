@@ -51,6 +51,19 @@ def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -
     return "known: " + ", ".join(f"{name} {shown_value(value)}" for name, value in known.items())
 
 
+def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
+    """What a selector chose, from its `choices_`."""
+    words = [f"policy {choices['policy']['name']}"]
+    if "answer" in choices:
+        words.append(f"kernel width {choices['answer']['width']:g} ({choices['answer']['by']})")
+    if "pooling" in choices:
+        words.append(f"the model keeps {choices['pooling']['model_share']:.0%} of the weight in pooled answers")
+    if choices["calibration"] is not None:
+        losses = choices["calibration"]["log_loss"]
+        words.append(f"temperatures (log loss {losses['before']:.3f} before, {losses['after']:.3f} after)")
+    return words
+
+
 def finality(step: Mapping[str, Any]) -> str:
     """How likely the decision of a step is final."""
     share = step["decision_is_final"]

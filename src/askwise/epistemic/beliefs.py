@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,13 @@ class BeliefModel:
     def _joined(self) -> SubsetPredictor:
         """The predictor with the members beside its model."""
         return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
+
+    def settle(self, **chosen: Any) -> None:
+        """Set fitted attributes of the predictor that are chosen on unseen rows; the members use them as well."""
+        for name, value in chosen.items():
+            setattr(self.predictor, name, value)
+        self.__dict__.pop("_joined", None)
+        _ = self._joined
 
     def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
         """The same model and members with other training rows, from which distances and completions are taken."""

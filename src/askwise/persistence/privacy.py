@@ -94,7 +94,7 @@ def without_training_rows(selector: FeatureAcquirer) -> tuple[DynamicFeatureSele
     drawn, labels = model.draw(min(len(rows), MOST_DRAWN), rng)
     other = _with_rows(selector, drawn, labels)
     dropped: tuple[str, ...] = ()
-    if other.__dict__.pop("stop_", None) is not None:
+    if selector.stop_ is not None:
         dropped = ("the calibrated stop, which holds for the training rows; call calibrate_stop after loading",)
     return other, _measured(selector, other, drawn, dropped, rng)
 

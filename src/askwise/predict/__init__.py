@@ -7,6 +7,7 @@ from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
 from askwise.predict.onnx_model import OnnxModel
+from askwise.predict.pooled import PooledPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.rules.predictor import RulePredictor
 
@@ -16,6 +17,7 @@ __all__ = [
     "LocalPredictor",
     "MaskTrainedPredictor",
     "OnnxModel",
+    "PooledPredictor",
     "ReparametrizedPredictor",
     "RulePredictor",
     "SubsetPredictor",

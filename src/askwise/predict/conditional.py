@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from askwise.errors import InvalidInput
 from askwise.parameters import POSITIVE, Limits, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
+from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
 
 TRAINING_NEIGHBORS = 20
 CELLS_KEPT = 16_000_000
 """Maximum number of floats in the belief about a block of cases: 128 MB."""
+NARROWER = (0.375, 0.5, 0.6875, 1.0, 1.5)
+"""Widths of the answer's kernel that a selector chooses from, as multiples of `bandwidth`: 0.3 to 1.2 by default."""
 
 
 class ConditionalPredictor(SubsetPredictor):
@@ -39,10 +44,18 @@ class ConditionalPredictor(SubsetPredictor):
         Maximum number of training rows in the pool; if there are more, a random sample in which every column occurs.
     random_state
         Seed of that sample.
+    answer_bandwidth
+        Width of the kernel of the answer alone; completions keep weights of width `bandwidth`, by which gains and
+        agreement are computed. None: `bandwidth`; ``"auto"``: what a selector chooses on unseen rows (`NARROWER`).
+
+    Attributes
+    ----------
+    answer_bandwidth_ : the width in use
     """
 
     averages_the_model = True
     limits: ClassVar[Limits] = {"n_neighbors": Whole(1), "max_rows": Whole(1), "bandwidth": POSITIVE}
+    answer_bandwidth_: float
 
     def __init__(
         self,
@@ -51,15 +64,25 @@ class ConditionalPredictor(SubsetPredictor):
         bandwidth: float = 0.8,
         max_rows: int = 5000,
         random_state: Any = None,
+        answer_bandwidth: float | str | None = None,
     ) -> None:
         super().__init__(estimator)
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
         self.max_rows = max_rows
         self.random_state = random_state
+        self.answer_bandwidth = answer_bandwidth
+
+    def fit_encoded(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> Self:
+        check_limits(self, self.limits)
+        given = self.answer_bandwidth
+        if given not in (None, "auto") and not POSITIVE.allows(given):
+            name = type(self).__name__
+            raise InvalidInput(f'{name}: answer_bandwidth must be {POSITIVE}, "auto" or None; got {given!r}.')
+        self.answer_bandwidth_ = self.bandwidth if given in (None, "auto") else float(cast(float, given))
+        return super().fit_encoded(model, rows, y)
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        check_limits(self, self.limits)
         # Shuffled, so that neighbors at equal distance are a fair sample even of a sorted table.
         order = generator(self.random_state).permutation(len(rows))
         pooled = order[: self.max_rows]
@@ -104,10 +127,26 @@ class ConditionalPredictor(SubsetPredictor):
         before = (None, None) if previous is None else (previous.distances, previous.observed)
         distances = self.neighbors_.squared_distances(rows, *before)
         completions = self._complete(rows, distances, leave_out)
-        answers = completions.mean()
+        answers = self._answers(completions, rows)
         complete = rows.observed.all(axis=1)
         answers[complete] = completions.answers[complete, 0]
         return Belief(answers, completions, distances, rows.observed)
+
+    @property
+    def widths(self) -> list[float]:
+        """The widths of the answer's kernel that a selector may choose; one unless it is ``"auto"``."""
+        if self.answer_bandwidth != "auto":
+            return [self.answer_bandwidth_]
+        return [round(self.bandwidth * factor, 10) for factor in NARROWER]
+
+    def answers_by_width(self, completions: Completions) -> np.ndarray:
+        """(n, W, C) the wrapped model's mean answer by each of the `widths`."""
+        own = replace(completions, answers=completions.answers[:, :, :1])
+        return np.concatenate([own.mean(self.bandwidth / width) for width in self.widths], axis=1)
+
+    def _answers(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
+        """(n, 1 + k, C) p(y | x_S) of incomplete rows."""
+        return completions.mean(self.bandwidth / self.answer_bandwidth_)
 
     def _complete(self, rows: EncodedRows, distances: np.ndarray, leave_out: np.ndarray | None) -> Completions:
         """The model's answers on the completions of each row; a complete row is answered once."""

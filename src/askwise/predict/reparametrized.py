@@ -150,7 +150,8 @@ def train_adapter(
     def draw() -> tuple[Any, ...]:
         seen = rows.take(trained).masked(sample(len(trained), n_columns, rng))
         inputs = adapter.inputs(complete(seen))
-        return torch.as_tensor(inputs, dtype=torch.float32), torch.as_tensor(seen.observed, dtype=torch.float32), labels
+        # Copied, because a table's own arrays are read-only, which torch warns about.
+        return torch.tensor(inputs, dtype=torch.float32), torch.as_tensor(seen.observed, dtype=torch.float32), labels
 
     def loss(inputs: Any, mask: Any, target: Any) -> Any:
         return torch.nn.functional.cross_entropy(adapter.logits(inputs, mask), target)

@@ -1,13 +1,14 @@
 """The expected value of a feature before it is acquired: v_q of the paper, from completions or by a network."""
 
 from askwise.value.base import State, Value
-from askwise.value.gain import per_cost
+from askwise.value.gain import PRICE_RULES, by_rule, per_cost
 from askwise.value.neighbors import NeighborValue
 from askwise.value.network import ValueEstimator
 from askwise.value.savings import NeighborSavings, Savings
 from askwise.value.targets import HeldOutStates, held_out_states, value_targets
 
 __all__ = [
+    "PRICE_RULES",
     "HeldOutStates",
     "NeighborSavings",
     "NeighborValue",
@@ -15,6 +16,7 @@ __all__ = [
     "State",
     "Value",
     "ValueEstimator",
+    "by_rule",
     "held_out_states",
     "per_cost",
     "value_targets",

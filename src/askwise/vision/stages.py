@@ -82,7 +82,7 @@ def method(
         groups=grid,
         adaptation=predictor,
         epistemic=PatchDropout(30, random_state=random_state),
-        policy=Greedy(paper_value(policy) if paper else quick_value(policy)),
+        policy=Greedy(paper_value(policy) if paper else quick_value(policy), price_rule="per price"),
         **common,
     )
 

@@ -49,6 +49,7 @@ def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> Dy
         groups=task.groups,
         adaptation=adaptation() if callable(adaptation) else adaptation,
         policy=policy() if callable(policy) else policy,
+        calibration="auto" if adaptation == "auto" else None,  # the paper's methods are not calibrated
         random_state=task.seed,
         progress=False,
     )
@@ -63,10 +64,10 @@ def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
     return _fit_baseline(partial(baselines.AACO, make_model("mlp", task.seed).fit(task.X_train, task.y_train)), task)
 
 
-GREEDY = partial(Greedy, "network")
-"""The paper's greedy policy, with its two-headed estimator."""
+GREEDY = partial(Greedy, "network", price_rule="per price")
+"""The paper's greedy policy, with its two-headed estimator and its price rule."""
 
-GREEDY_INDIVIDUAL = partial(Greedy, ValueEstimator(epochs=10))
+GREEDY_INDIVIDUAL = partial(Greedy, ValueEstimator(epochs=10), price_rule="per price")
 """The same, the estimator trained for as long as the paper trains one "individually"."""
 
 

@@ -74,7 +74,9 @@ def l1_weights(task: Task, method: DynamicFeatureSelector) -> Iterator[Measureme
     """``accuracy`` by ``l1``, the L1 weight of a value network trained with it (Appendix G), at the usual budgets."""
     _check_greedy(method, "l1_weights")
     for weight in L1_WEIGHTS:
-        regularized = method.with_policy(Greedy(ValueEstimator(l1=weight, random_state=task.seed)))
+        regularized = method.with_policy(
+            Greedy(ValueEstimator(l1=weight, random_state=task.seed), price_rule="per price")
+        )
         yield from accuracies(task, regularized, task.X_test, l1=weight)
 
 

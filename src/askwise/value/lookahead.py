@@ -1,0 +1,142 @@
+"""The adaptive two-step value of a feature: what it tells, and what the best feature after each of its outcomes tells.
+
+A feature that says which others matter tells little about the label itself, so its own gain misses its value. The
+estimates after an outcome come from the completions that have it. Each half of them picks the best second feature, and
+the other half says what that one is worth: the largest of many noisy estimates does not look like an interaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from askwise.predict.belief import Completions
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.rows import EncodedRows
+from askwise.schema import Schema
+from askwise.value.gain import by_rule
+from askwise.value.outcomes import Outcomes
+from askwise.value.reductions import expected_reductions
+
+LEVELS = 4
+"""Bins of a number as a first feature; a category, and a number with at most `MOST_LEVELS` values, has its own."""
+MOST_LEVELS = 12
+ROWS_PER_LEVEL = 10
+"""Completions that an outcome must have in each half; what is rarer counts as one outcome."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecondGains:
+    """The gains of all features after each outcome of some first features, for one case.
+
+    Attributes
+    ----------
+    first
+        (A,) the first features.
+    chance
+        (A, L) probability of each outcome, 0 beyond the last one.
+    after
+        (2, A, L, M) gain of each feature after it, from each half of the completions.
+    """
+
+    first: np.ndarray
+    chance: np.ndarray
+    after: np.ndarray
+
+    def values(
+        self, gain: np.ndarray, costs: np.ndarray, allowed: np.ndarray, rule: str
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Value of each first feature with its best followers, and what they are expected to cost: (2, A) each.
+
+        Parameters
+        ----------
+        gain
+            (M,) gain of each feature on its own.
+        costs
+            (A, M) price of each feature once the first one is known.
+        allowed
+            (A, M) features that can follow.
+        rule
+            The price rule by which followers are chosen.
+        """
+        own = np.arange(len(gain)) == self.first[:, None]
+        usable = (allowed & ~own)[:, None]  # (A, 1, M)
+        value, cost = np.zeros((2, len(self.first))), np.zeros((2, len(self.first)))
+        for half in (0, 1):
+            ranked = np.where(usable, by_rule(self.after[1 - half], costs[:, None], rule), -np.inf)
+            best = ranked.argmax(axis=2)[..., None]  # (A, L, 1)
+            some = usable.any(axis=2)
+            worth = np.take_along_axis(self.after[half], best, axis=2)[..., 0] * some
+            price = np.take_along_axis(np.broadcast_to(costs[:, None], ranked.shape), best, axis=2)[..., 0] * some
+            value[half] = gain[self.first] + (self.chance * worth).sum(axis=1)
+            cost[half] = (self.chance * price).sum(axis=1)
+        return value, cost
+
+
+def second_gains(
+    completions: Completions, scores: np.ndarray, schema: Schema, first: np.ndarray, outcomes: Outcomes
+) -> SecondGains:
+    """From the completions of one case; `scores` (N, D) are those of the pool (see `Neighbors.scale`)."""
+    index, weights, answers = completions.index[0], completions.weights[0], completions.answers[0, :, 0]
+    levels = [_levels(scores[np.ix_(index, schema.feature_columns[a])], schema, a) for a in first]
+    n_levels = max(int(level.max()) + 1 for level in levels)
+    chance = np.zeros((len(first), n_levels))
+    after = np.zeros((2, len(first), n_levels, len(schema.features)))
+    for k, level in enumerate(levels):
+        chance[k] = np.bincount(level, weights, minlength=n_levels)
+        rows, there = _halves(level)
+        left = np.where(there, weights[rows], 0.0)
+        some = np.any(left > 0, axis=1)
+        left[~some, 0] = 1.0  # an outcome with one completion leaves a half without any: its gains stay 0
+        left /= left.sum(axis=1, keepdims=True)
+        wanted = np.repeat(some[:, None], len(schema.features), axis=1)
+        found = expected_reductions(index[rows], left, answers[rows], outcomes, wanted, n_classes=answers.shape[1])[0]
+        after[:, k, : len(found) // 2] = found.reshape(2, -1, found.shape[1])
+    return SecondGains(first, chance, after)
+
+
+def outcomes_of_seconds(scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> Outcomes:
+    """The outcomes of second features, at the resolution that the completions after a first one allow."""
+    return Outcomes.of_features(scores, schema, max(8, n_completions // (2 * LEVELS)), random_state)
+
+
+def _halves(level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(2 L, W) every other completion of each outcome, then the rest, and which entries are not just filled up."""
+    by_level = [np.flatnonzero(level == b) for b in range(int(level.max()) + 1)]
+    parts = [rows[half::2] for half in (0, 1) for rows in by_level]
+    width = max(len(part) for part in parts)
+    rows = np.array([np.pad(part, (0, width - len(part))) for part in parts])
+    return rows, np.arange(width) < np.array([len(part) for part in parts])[:, None]
+
+
+def _levels(cells: np.ndarray, schema: Schema, feature: int) -> np.ndarray:
+    """(K,) the outcome of a first feature in each completion, rare ones joined with a neighbor."""
+    column = cells[:, 0]  # of a group, its first column
+    code = np.unique(column, return_inverse=True)[1].reshape(-1)
+    if code.max() >= MOST_LEVELS and not schema.is_category[schema.feature_columns[feature][0]]:
+        rank = np.argsort(np.argsort(column, kind="stable"), kind="stable")
+        code = rank * LEVELS // len(rank)
+    return _joined(code)
+
+
+def _joined(code: np.ndarray) -> np.ndarray:
+    """Outcomes with too few completions become one."""
+    counts = np.bincount(code)
+    rare = counts < 2 * ROWS_PER_LEVEL
+    if rare.sum() < 2:
+        return code
+    number = np.cumsum(~rare) - 1
+    return np.where(rare[code], number.max() + 1, number[code])
+
+
+def total_effects(predictor: ConditionalPredictor, schema: Schema, n_answers: int) -> np.ndarray:
+    """(M,) how far a feature alone changes the model's answers in complete rows, from about `n_answers` answers.
+
+    A feature that only matters together with others changes them as well, though it tells little on its own.
+    """
+    pool = predictor.pool_[: max(20, n_answers // len(schema.features))]
+    other = np.roll(pool, 1, axis=0)
+    before = predictor.model_(EncodedRows(pool))
+    changes = (np.where(schema.owner == i, other, pool) for i in range(len(schema.features)))
+    return np.array([np.abs(predictor.model_(EncodedRows(cells)) - before).mean() for cells in changes])

@@ -1,0 +1,120 @@
+"""The policy that looks one purchase further, and when it pays."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+from askwise import DynamicFeatureSelector
+from askwise.acquire import Greedy, Lookahead
+from askwise.datasets import make_switch
+
+
+def wrapped(X, y, **options):
+    model = RandomForestClassifier(30, min_samples_leaf=3, random_state=0).fit(X, y)
+    given = {"epistemic": None, "calibration": None, "random_state": 0, "progress": False, **options}
+    return DynamicFeatureSelector(model, **given).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def switch():
+    return make_switch(1000, n_settings=3, block_size=3, n_noise=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def selector(switch):
+    return wrapped(switch.X, switch.y)
+
+
+def test_auto_looks_ahead_where_one_feature_says_which_others_matter(switch, selector):
+    assert isinstance(selector.policy_, Lookahead)
+    found = selector.policy_.lookahead_
+    assert found["pays"]
+    assert found["gates"] == ["switch"]
+    assert found["best_first"] == "switch"
+    assert found["greedy_first"] != "switch"
+    assert found["two_step_gain_of_best_first"] > 1.5 * found["two_step_gain_of_greedy_first"]
+    assert json.loads(json.dumps(found)) == found
+    X, y = switch.sample(300, random_state=1)
+    run, greedy = selector.acquire(X, budget=3), selector.with_policy("greedy").acquire(X, budget=3)
+    names = np.array(selector.features_)
+    assert (names[run.order[:, 0]] == "switch").all()
+    block = np.array([name[0] for name in names])
+    assert (block[run.order[:, 1]] == np.array(list("abc"))[X["switch"].astype(int)]).mean() > 0.9
+    assert (run.predict() == y).mean() > (greedy.predict() == y).mean() + 0.05
+
+
+def test_auto_stays_greedy_where_features_add_up():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    owner = wrapped(X, y)
+    assert type(owner.policy_) is Greedy
+    assert not owner.policy_.lookahead_["pays"]
+    assert owner.policy_.lookahead_["gates"] == []
+    greedy = owner.with_policy("greedy")
+    assert_array_equal(owner.acquire(X[:20], budget=3).order, greedy.acquire(X[:20], budget=3).order)
+    assert isinstance(owner.with_policy("lookahead").policy_, Lookahead)
+
+
+def test_money_for_one_more_feature_buys_the_one_that_tells_most(switch, selector):
+    greedy = selector.with_policy("greedy")
+    nothing = switch.X[:2] * np.nan
+    assert selector.suggest(nothing, budget=2, as_names=True).tolist() == ["switch"] * 2
+    assert_array_equal(selector.suggest(nothing, budget=1), greedy.suggest(nothing, budget=1))
+    # Followers must be available, too.
+    names = selector.features_
+    noise = [name == "switch" or name.startswith("noise") for name in names]
+    assert selector.suggest(nothing, available=np.array(noise)).shape == (2,)
+
+
+def test_the_gate_is_found_when_something_else_is_known(selector):
+    session = selector.start({"a_0": 1.0, "noise_0": 0.3}, budget=4)
+    suggestion = session.suggest()
+    assert suggestion.feature == "switch"
+    assert suggestion.gain == max(gain for _, _, gain in suggestion.ranking)
+    session.answer("switch", 2.0)
+    assert session.suggest().feature.startswith("c_")
+
+
+def test_once_the_gates_are_known_it_is_the_greedy_policy(switch, selector):
+    known = switch.X[:10].assign(**{name: np.nan for name in switch.X if name != "switch"})
+    greedy = selector.with_policy("greedy")
+    assert_allclose(selector.scores(known), greedy.scores(known))
+    assert_allclose(selector.gains(known), greedy.gains(known))
+
+
+def test_a_switch_that_costs_too_much_is_not_bought_first(switch):
+    prices = {"switch": 60.0}
+    owner = wrapped(switch.X, switch.y, costs=prices, policy="lookahead")
+    assert owner.suggest(switch.X[:1] * np.nan, as_names=True)[0] != "switch"
+
+
+def test_of_many_features_those_that_interact_are_looked_at():
+    made = make_switch(600, n_settings=2, block_size=2, n_noise=60, random_state=0)
+    owner = wrapped(made.X, made.y, policy="lookahead")
+    found = owner.policy_.lookahead_
+    assert (found["n_considered"], found["n_features"]) == (40, 65)
+    assert owner.features_.index("switch") in owner.policy_.considered_
+    assert owner.scores(made.X[:3] * np.nan).shape == (3, 65)
+
+
+def test_few_rows_missing_cells_groups_and_categories_do_no_harm():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(25, 4)), columns=list("abcd"))
+    X["city"] = rng.choice(["Ghent", "Lille", "Namur"], 25)
+    X = X.assign(a=X["a"].where(rng.random(25) < 0.7))
+    y = (X["b"] > 0).to_numpy().astype(int)
+    numbers = X.assign(city=pd.factorize(X["city"])[0].astype(float))
+    owner = wrapped(numbers.fillna(0.0), y, policy="lookahead", groups={"pair": ["c", "d"]})
+    with np.errstate(all="raise"):
+        scores = owner.scores(numbers.fillna(0.0)[:4] * np.nan)
+    assert np.isfinite(scores).all()
+
+
+def test_parameters_are_checked_and_can_be_set(switch):
+    assert Lookahead(price_rule="per price").get_params() == {"price_rule": "per price", "risk_weight": None}
+    with pytest.raises(ValueError, match="Lookahead: price_rule must be one of"):
+        wrapped(switch.X[:100], switch.y[:100], policy=Lookahead(price_rule="cheap"))

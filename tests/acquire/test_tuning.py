@@ -1,0 +1,133 @@
+"""What a selector chooses on unseen rows, and what it says about it."""
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from askwise import DynamicFeatureSelector
+from askwise.acquire.tuning import REPRODUCTION, UNSEEN
+from askwise.errors import InvalidInput
+from askwise.predict import ConditionalPredictor
+
+X, Y = load_wine(return_X_y=True)
+TRAIN, TEST = np.arange(0, len(Y), 2), np.arange(1, len(Y), 2)
+MODEL = GaussianNB().fit(X[TRAIN], Y[TRAIN])
+PARTLY = np.where(np.random.default_rng(0).random(X[TEST].shape) < 0.4, X[TEST], np.nan)
+
+
+def fitted(model=MODEL, y=Y, unseen=False, **options):
+    owner = DynamicFeatureSelector(model, random_state=0, progress=False, **{"epistemic": None, **options})
+    given = {"X_unseen": X[TEST], "y_unseen": y[TEST]} if unseen else {}
+    return owner.fit(X[TRAIN], y[TRAIN], **given)
+
+
+def function(rows):
+    return MODEL.predict_proba(rows)
+
+
+def test_the_width_of_least_loss_is_used_for_the_answer_and_for_members_but_not_for_completions():
+    found = fitted(epistemic="ensemble", adaptation=ConditionalPredictor(None, answer_bandwidth="auto"))
+    choice = found.choices_["answer"]
+    assert list(choice["log_loss"]) == ["0.3", "0.4", "0.55", "0.8", "1.2"]
+    assert choice["width"] == float(min(choice["log_loss"], key=choice["log_loss"].get)) != 0.8
+    assert choice["by"] == UNSEEN
+    wide = fitted().choices_["answer"]
+    assert (wide["width"], wide["by"], list(wide["log_loss"])) == (0.8, "default", ["0.8"])
+    rows = found._encode(PARTLY)
+    found.beliefs_.calibration = None
+    belief = found.beliefs_.believe(rows)
+    weights = belief.completions.weights ** (0.8 / choice["width"]) ** 2
+    weights /= weights.sum(axis=1, keepdims=True)
+    by_hand = np.einsum("nk,nkmc->nmc", weights, belief.completions.answers)
+    open_rows = ~rows.observed.all(axis=1)
+    assert belief.answers.shape[1] == 6
+    assert_allclose(belief.answers[open_rows], by_hand[open_rows], atol=1e-12)
+    squared = found.predictor_.neighbors_.squared_distances(rows)
+    assert_array_equal(belief.completions.weights, found.predictor_.neighbors_.nearest(squared)[1])
+
+
+def test_the_choice_does_not_refit_more_often(monkeypatch):
+    fits = []
+    own = GaussianNB.fit
+
+    def counted(self, *rows, **more):
+        fits.append(1)
+        return own(self, *rows, **more)
+
+    monkeypatch.setattr(GaussianNB, "fit", counted)
+    fitted(adaptation=ConditionalPredictor(None, answer_bandwidth=0.8))
+    before = len(fits)
+    fitted(adaptation="pooled")
+    assert len(fits) == 2 * before > 0
+
+
+def test_a_model_that_cannot_be_cloned_is_reproduced_from_rows_left_out():
+    found = fitted(function, adaptation="pooled")
+    assert found.choices_["answer"]["by"] == REPRODUCTION
+    losses = found.choices_["answer"]["log_loss"]
+    assert found.predictor_.answer_bandwidth_ == float(min(losses, key=losses.get))
+    assert found.predictor_.pooling_weights_ == (0.5, 0.5)
+    assert found.choices_["calibration"] is None
+    given = fitted(function, adaptation="pooled", unseen=True)
+    assert given.choices_["pooling"]["by"] == given.choices_["answer"]["by"] == UNSEEN
+    assert given.predictor_.pooling_weights_ != (0.5, 0.5)
+
+
+def test_nothing_is_chosen_where_calibration_is_off_or_completions_are_not_used():
+    off = fitted(calibration=None, adaptation="pooled")
+    assert off.choices_["answer"] == {"width": 0.8, "by": "default", "log_loss": {}}
+    assert off.choices_["pooling"]["model_share"] == 0.5
+    assert "answer" not in fitted(adaptation="mean").choices_
+
+
+def test_other_training_rows_keep_what_was_chosen():
+    found = fitted(adaptation="pooled")
+    again = found.predictor_.with_rows(found.predictor_.training_rows_, found.predictor_.training_labels_)
+    assert again.answer_bandwidth_ == found.predictor_.answer_bandwidth_
+    assert again.pooling_weights_ == found.predictor_.pooling_weights_
+
+
+def test_pooled_answers_are_better_on_unseen_rows_and_the_report_says_what_the_model_keeps():
+    found = fitted(LogisticRegression(C=1e-4, max_iter=5000).fit(X[TRAIN], Y[TRAIN]), adaptation="pooled")
+    report = found.adaptation_report_
+    assert report["stage"].unique().tolist() == ["pooling", "calibration"]
+    pooling = report[report["stage"] == "pooling"]
+    assert pooling["after"].mean() < pooling["before"].mean()
+    assert (pooling["model_share"] == found.choices_["pooling"]["model_share"]).all()
+    assert_allclose(found.predict_proba(X[TEST]), found.estimator_.predict_proba(X[TEST]))
+    assert_allclose(found.predict_proba(PARTLY).sum(axis=1), 1)
+
+
+def test_a_model_that_keeps_little_weight_gets_a_warning():
+    noise = np.random.default_rng(0).permutation(Y)
+    bad = DecisionTreeClassifier(random_state=0).fit(X[TEST], noise[TEST])
+    with pytest.warns(UserWarning, match=r"keeps \d+% of the weight .*overfits"):
+        fitted(bad.predict_proba, adaptation="pooled", unseen=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted(adaptation="pooled")
+
+
+def test_choices_are_json_and_follow_the_policy():
+    found = fitted(adaptation="pooled")
+    assert json.loads(json.dumps(found.choices_, allow_nan=False)) == found.choices_
+    assert list(found.choices_) == ["policy", "answer", "pooling", "calibration"]
+    assert found.choices_["policy"] == {"name": "Greedy", "by": "default"}
+    other = found.with_policy("static")
+    assert other.choices_["policy"] == {"name": "Static", "by": "given"}
+    assert found.choices_["policy"]["name"] == "Greedy"
+
+
+def test_a_width_that_is_refused():
+    widths: list[Any] = [0, -1.0, "narrow", np.nan]
+    for width in widths:
+        with pytest.raises(InvalidInput, match='ConditionalPredictor: answer_bandwidth must be a number > 0, "auto"'):
+            fitted(adaptation=ConditionalPredictor(None, answer_bandwidth=width))

@@ -1,0 +1,101 @@
+"""Answers pooled with Gaussians of each class."""
+
+import numpy as np
+from numpy.testing import assert_allclose
+from scipy.special import log_softmax
+from scipy.stats import multivariate_normal
+from sklearn.linear_model import LogisticRegression
+from tests.made import patients
+
+from askwise.predict import ConditionalPredictor, PooledPredictor
+from askwise.predict.class_gaussians import ClassGaussians
+from askwise.predict.pooled import fit_weights, pooled
+from askwise.rows import EncodedRows
+
+NO_CATEGORY = np.zeros(4, dtype=bool)
+
+
+def correlated(n=400, seed=0):
+    """Normal columns that depend on each other and, in their means, on three classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    mixed = rng.normal(size=(4, 4)) / 2 + np.eye(4)
+    return rng.normal(size=(n, 4)) @ mixed + np.array([-0.8, 0.0, 0.8])[y, None] * [1.0, 0.5, 0.0, -0.5], y
+
+
+def test_marginals_are_those_of_the_joint_density():
+    scores, y = correlated()
+    made = ClassGaussians(scores, y, NO_CATEGORY, 3)
+    rng = np.random.default_rng(1)
+    shown = np.where(rng.random(scores.shape) < 0.5, scores, np.nan)[:60]
+    found = made.log_proba(shown)
+    for row, logs in zip(shown, found, strict=True):
+        there = np.flatnonzero(~np.isnan(row))
+        expected = made.log_prior.copy()
+        for c in range(3 if len(there) else 0):
+            normal = multivariate_normal(made.means[c, there], made.covariance[np.ix_(there, there)])
+            expected[c] += normal.logpdf(np.clip(row[there], -2.5, 2.5))
+        assert_allclose(logs, log_softmax(expected), atol=1e-9)
+    assert (np.argmax(made.log_proba(scores), axis=1) == y).mean() > 0.6
+
+
+def test_missing_training_cells_do_not_make_columns_less_variable():
+    scores, y = correlated(2000)
+    holed = np.where(np.random.default_rng(1).random(scores.shape) < 0.5, np.nan, scores)
+    variances = [np.diag(ClassGaussians(cells, y, NO_CATEGORY, 3).covariance) for cells in (scores, holed)]
+    assert_allclose(variances[1], variances[0], rtol=0.15)
+
+
+def test_categories_count_by_their_frequency_and_new_ones_say_nothing():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=500)
+    codes = np.where(rng.random(500) < 0.8, y, 1 - y).astype(float)
+    made = ClassGaussians(codes[:, None], y, np.array([True]), 2)
+    proba = np.exp(made.log_proba(np.array([[0.0], [1.0], [2.0], [np.nan]])))
+    assert_allclose(proba[[0, 1], [0, 1]], 0.8, atol=0.05)
+    assert_allclose(proba[2:], 0.5, atol=0.06)
+
+
+def test_a_class_without_rows_and_a_constant_column():
+    scores, y = correlated(50)
+    scores[:, 2] = 0.0
+    found = ClassGaussians(scores, y, NO_CATEGORY, 4).log_proba(scores)
+    assert np.isfinite(found).all()
+    assert_allclose(np.exp(found).sum(axis=1), 1)
+
+
+def test_weights_go_to_the_better_of_both_and_stay_at_one_half_without_evidence():
+    rng = np.random.default_rng(0)
+    right = rng.dirichlet([0.5] * 3, 600)
+    labels = np.array([rng.choice(3, p=p) for p in right])
+    noise = rng.dirichlet([0.5] * 3, 600)
+    a, b = fit_weights(right, np.log(noise), labels, 600)
+    assert a > 0.8
+    assert b < 0.1
+    a, b = fit_weights(noise, np.log(right), labels, 600)
+    assert b > 0.8
+    assert a < 0.1
+    assert_allclose(fit_weights(right[:1], np.log(right[:1]), labels[:1], 1), 0.5, atol=0.2)
+    # It is a minimum: log losses of neighboring weights, which hardly differ in the penalty, are not lower.
+    losses = [-np.log(pooled(right, np.log(noise), (1.0, w))[np.arange(600), labels]).mean() for w in (b, b + 0.2)]
+    assert losses[0] < losses[1]
+
+
+def test_only_the_answers_on_incomplete_rows_differ_from_those_by_completions():
+    X, y = patients(120, 0)
+    X = X.dropna()
+    y = y[X.index]
+    numbers = X[["age", "visits"]].assign(city=X["city"].factorize()[0]).astype(float)
+    model = LogisticRegression(max_iter=1000).fit(numbers, y)
+    plain, mixed = (kind(model, random_state=0).fit(numbers, y) for kind in (ConditionalPredictor, PooledPredictor))
+    rows = EncodedRows(numbers.to_numpy()).masked(np.random.default_rng(0).random(numbers.shape) < 0.6)
+    complete = rows.observed.all(axis=1)
+    assert 0 < complete.sum() < len(rows)
+    first, second = plain.believe(rows), mixed.believe(rows)
+    assert first.completions is not None
+    assert second.completions is not None
+    assert_allclose(second.completions.weights, first.completions.weights)
+    assert_allclose(second.proba[complete], model.predict_proba(numbers)[complete])
+    by_hand = np.exp(0.5 * np.log(first.proba) + 0.5 * mixed.second_opinion(rows))
+    by_hand /= by_hand.sum(axis=1, keepdims=True)
+    assert_allclose(second.proba[~complete], by_hand[~complete], atol=1e-9)
