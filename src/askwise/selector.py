@@ -162,14 +162,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in (
-            "policy_",
-            "calibration_",
-            "choices_",
-            "adaptation_report_",
-            "stop_",
-        ):  # parts of two fits must not mix
-            self.__dict__.pop(name, None)
+        for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_"):
+            self.__dict__.pop(name, None)  # parts of two fits must not mix
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
         prices = as_prices(self.costs).resolve(schema.features)
