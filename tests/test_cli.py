@@ -114,7 +114,7 @@ def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
     assert [row["budget"] for row in found["curves"]] == [1.0, 2.0]
     assert all(row["random_low"] <= row["random"] <= row["random_high"] for row in found["curves"])
     assert found["full_accuracy"] > 0.7
-    assert found["choices"]["policy"] == {"name": "Greedy", "by": "default"}
+    assert found["choices"]["policy"].items() >= {"name": "Greedy", "by": "default"}.items()
     assert str(found["choices"]["answer"]["width"]) in found["choices"]["answer"]["log_loss"]
     trace = found["story"]["trace"]
     assert len(trace) == 3

@@ -20,6 +20,7 @@ from askwise.bench.grid.tasks import Limits, Task, make_task
 from askwise.bench.studies import policies as policy_studies
 from askwise.bench.studies import subsets as subset_studies
 from askwise.bench.studies import uncertainty as uncertainty_studies
+from askwise.bench.studies.uncertainty import with_only
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
@@ -318,7 +319,7 @@ def test_bias_by_hand(task, selector):
     local = LocalPredictor(selector.estimator_).fit(task.X_train, task.y_train)
     to_local, to_full, from_full = [], [], []
     for subset in subset_studies.draw_subsets(13, 4, 2, task.seed):
-        ours = selector.predict_proba(task.X_test.where(subset))
+        ours = selector.predict_proba(with_only(selector, task.X_test, subset))
         full = selector.estimator_.predict_proba(task.X_test)
         to_local.append(kl_divergence(ours, smoothed(local.predict_proba(X, subset), prior)).mean())
         to_full.append(kl_divergence(ours, smoothed(full, prior)).mean())

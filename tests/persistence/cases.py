@@ -55,7 +55,7 @@ def around_tables():
     yield "logistic", selector(logistic, costs=prices, groups={"pair": ["c", "d"]}).fit(holed, y)
     calibrated = selector(LogisticRegression()).fit(X.to_numpy(), y)
     unseen, labels = make_rows(50, seed=9)
-    calibrated.calibrate_stop(unseen.to_numpy(), labels, agreement=0.9, budget=2)
+    calibrated.calibrate_stop(unseen.to_numpy(), labels, average_price=1.5, budget=2)
     yield "array", calibrated
     yield "forest", selector(forest, epistemic="distance", costs=pd.Series({"a": 2.0})).fit(X, y)
     yield "boosted", selector(boosted, epistemic=ensemble, policy="static").fit(holed, y)

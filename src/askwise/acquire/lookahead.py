@@ -40,7 +40,7 @@ class Lookahead(Greedy):
     Features whose value clearly exceeds that of the greedy choice, at the start or after the first purchase, are
     called gates. Later purchases are valued this way where a gate is not known yet, for the gates and the features
     with the highest gains, at most 8 in all; otherwise the gain of a feature counts alone. Where the money left pays
-    for only one more feature, it does as well.
+    for only one more feature, it does as well. ``policy="auto"`` uses it where there are gates and prices are equal.
 
     Parameters
     ----------
@@ -73,13 +73,17 @@ class Lookahead(Greedy):
         later = self._examples(context, self.considered_[[best]])
         after = [self._second_gains(later.rows.take([r]), self.considered_, LATER) for r in range(len(later.rows))]
         self.gates_ = np.union1d(gates, self._gates(later, after)[0]).astype(int)
+        self.equal_prices_ = context.prices.uniform
         self.lookahead_ = self._report(start, best)
         return self
 
     @property
     def pays(self) -> bool:
-        """Whether some feature is clearly worth more for what it says to ask next."""
-        return len(self.gates_) > 0
+        """Whether some feature is clearly worth more for what it says to ask next.
+
+        Only known for equal prices: per price of both, a cheap feature before a good one looks better than it is.
+        """
+        return len(self.gates_) > 0 and self.equal_prices_
 
     def settled(self) -> Greedy:
         """Itself if it pays to look ahead, otherwise the greedy policy with the same value and report."""
@@ -160,6 +164,7 @@ class Lookahead(Greedy):
             found += np.where(states.mask[r, seconds.first], 0.0, score)
             instead += score[:, seconds.first == greedy[r]]
         clearly = (found > (1 + CLEARLY) * np.maximum(instead, SMALLEST)).all(axis=0)
+        clearly &= np.asarray(states.prices.costs)[self.considered_] > 0  # free features are acquired first anyway
         return self.considered_[clearly], int(found.sum(axis=0).argmax())
 
     def _report(self, start: Acquisition, best: int) -> dict[str, Any]:

@@ -91,9 +91,10 @@ def print_rules(console: Console, step: Mapping[str, Any], most: int, indent: in
     rules = step["rules"]
     firing, possible = rules["firing"][:most], rules["possible"][:most]
     lines = [f"{_says(rule, words)}, weight {rule['weight']:.0%}" for rule, words in _in_words(firing)]
-    said = max(rules.get("probabilities", step["probabilities"]).values())
-    shown = max(step["probabilities"].values())
-    together = f"; together they say {said:.0%}, which is then calibrated" if abs(said - shown) > 0.005 else ""
+    together = ""
+    if "probabilities" in rules:
+        said, shown = max(rules["probabilities"].values()), max(step["probabilities"].values())
+        together = f"; together they say {said:.0%}, which is then calibrated" if abs(said - shown) > 0.005 else ""
     heading = f"Rules that fire{_part(lines, rules['n_firing'])}{together}:"
     _print_list(console, heading if lines else NONE_FIRES, lines, indent)
     lines = [_says(rule, words) for rule, words in _in_words(possible)]

@@ -144,7 +144,7 @@ def train_adapter(
     )
     repeated = np.repeat(held, max(1, 2000 // len(held)))
     held_rows = rows.take(repeated).masked(sample(len(repeated), n_columns + 1, rng)[:, :n_columns])
-    held_mask, held_inputs = held_rows.observed, adapter.inputs(complete(held_rows))
+    held_mask, held_inputs = held_rows.observed, np.array(adapter.inputs(complete(held_rows)))
     loss_before = _log_loss(before(held_rows), y[repeated])
 
     def draw() -> tuple[Any, ...]:
