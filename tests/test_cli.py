@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -763,7 +764,10 @@ def test_an_interrupt_from_outside_ends_with_130(tmp_path):
         "--report",
         str(tmp_path / "p.html"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # A shell without job control starts background jobs with the signal ignored, which children inherit.
+    heed = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=heed, **pipes) as process:
         assert process.stderr is not None
         process.stderr.readline()  # the first step has begun
         time.sleep(0.2)
