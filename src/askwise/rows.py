@@ -1,11 +1,11 @@
-"""Encoded rows: the numeric representation of a table that everything below the schema uses."""
+"""Encoded rows, the numeric representation of a table that everything below the schema uses, and arrays by row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,6 +40,11 @@ class EncodedRows:
         """Some of the rows, by position or by a boolean mask."""
         return EncodedRows(self.values[rows], self.unseen)
 
+    def keys(self) -> np.ndarray:
+        """(n,) one item per row that is equal for equal rows, missing cells included."""
+        cells = np.ascontiguousarray(np.where(self.observed, self.values + 0.0, np.nan))  # one NaN, and no -0
+        return cells.view(np.dtype((np.void, cells.shape[1] * cells.itemsize))).reshape(-1)
+
     def with_values(self, values: np.ndarray) -> EncodedRows:
         """Other cells with the same meaning of the codes, such as completed ones."""
         return EncodedRows(values, self.unseen)
@@ -58,3 +63,44 @@ class EncodedRows:
     def filled(self, fill: np.ndarray) -> EncodedRows:
         """Every hidden cell replaced by that of `fill`, which is broadcast."""
         return self.with_values(np.where(self.observed, self.values, fill))
+
+
+class ByRow:
+    """A dataclass of arrays with one entry per row, None where there is nothing."""
+
+    def take(self, rows: Any) -> Self:
+        """The entries of some rows, by position or by a boolean mask."""
+        return type(self)(**{name: _each(part, lambda values: values[rows]) for name, part in self._parts()})
+
+    def put(self, rows: np.ndarray, new: Self) -> Self:
+        """A copy with the entries of `rows` replaced by those of `new`, in order."""
+        replaced = {}
+        for (name, old), (_, part) in zip(self._parts(), new._parts(), strict=True):
+            replaced[name] = old.put(rows, part) if isinstance(old, ByRow) else _put(old, rows, part)
+        return type(self)(**replaced)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Self]) -> Self:
+        """Several blocks of rows as one."""
+        arrays = {name: [getattr(part, name) for part in parts] for name, _ in parts[0]._parts()}
+        return cls(**{name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()})
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        assert is_dataclass(self)
+        return [(part.name, getattr(self, part.name)) for part in fields(self)]
+
+
+def _each(part: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    if part is None:
+        return None
+    if isinstance(part, ByRow):
+        return type(part)(**{name: _each(inner, change) for name, inner in part._parts()})
+    return change(part)
+
+
+def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:
+    if old is None or new is None:
+        return None
+    out = old.copy()
+    out[rows] = new
+    return out

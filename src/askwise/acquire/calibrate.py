@@ -19,7 +19,7 @@ from askwise.predict.calibration import Calibration, fit_agreement, fit_temperat
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor
 from askwise.prices import Prices
-from askwise.rows import EncodedRows
+from askwise.rows import ByRow, EncodedRows
 
 N_SIZES = 12
 N_PARTS = 5
@@ -28,7 +28,7 @@ MOST_ROWS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class VisitedStates:
+class VisitedStates(ByRow):
     """What is said, uncalibrated, about unseen cases as a policy acquires their features, and what is true of them.
 
     `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
@@ -45,20 +45,6 @@ class VisitedStates:
     final: np.ndarray
     by_width: np.ndarray | None = None
     second: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray) -> VisitedStates:
-        """Some of the states."""
-        chosen: dict[str, Any] = {name: None if part is None else part[rows] for name, part in vars(self).items()}
-        return VisitedStates(**chosen)
-
-    @classmethod
-    def concatenated(cls, parts: Sequence[VisitedStates]) -> VisitedStates:
-        """The states of several steps or folds as one."""
-        arrays = {name: [vars(part)[name] for part in parts] for name in vars(parts[0])}
-        joined: dict[str, Any] = {
-            name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()
-        }
-        return cls(**joined)
 
 
 def states_of_folds(

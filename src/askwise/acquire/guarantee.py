@@ -9,11 +9,13 @@ first that fails, so that the confidence holds for whichever passed last (Angelo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import binom
+
+from askwise.rows import ByRow
 
 SMALLEST_STEP, STEP_RATIO = 1e-6, 1.15
 START_MARGIN = 1.5
@@ -21,7 +23,7 @@ START_MARGIN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class FullRuns:
+class FullRuns(ByRow):
     """Cases along the policy until nothing more is bought: what any stopping rule would have seen.
 
     Attributes
@@ -80,22 +82,18 @@ class FullRuns:
         """(n, K) whether a case that stops at `steps` would have bought more."""
         return np.asarray(steps < self.n_steps[:, None])
 
-    def take(self, rows: np.ndarray) -> FullRuns:
-        """Some of the cases, by position or by a boolean mask."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        taken: dict[str, Any] = {name: None if part is None else part[rows] for name, part in parts.items()}
-        return FullRuns(**taken)
-
     @classmethod
-    def concatenated(cls, runs: Sequence[FullRuns]) -> FullRuns:
+    def concatenated(cls, parts: Sequence[Self]) -> Self:
         """Several blocks of cases as one; the shorter ones are padded with their last state."""
-        longest = max(run.agreement.shape[1] for run in runs)
-        parts: dict[str, Any] = {}
-        for field in fields(cls):
-            arrays = [getattr(run, field.name) for run in runs]
-            padded = [a if a is None or a.ndim == 1 else _padded(a, longest) for a in arrays]
-            parts[field.name] = None if arrays[0] is None else np.concatenate(padded)
-        return cls(**parts)
+        longest = max(run.agreement.shape[1] for run in parts)
+        return super().concatenated([run._padded(longest) for run in parts])
+
+    def _padded(self, length: int) -> Self:
+        at = np.minimum(np.arange(length), self.agreement.shape[1] - 1)
+        steps: dict[str, Any] = {
+            name: part[:, at] for name, part in self._parts() if part is not None and part.ndim > 1
+        }
+        return replace(self, **steps)
 
 
 def threshold_sequence() -> np.ndarray:
@@ -144,7 +142,3 @@ def price_thresholds(runs: FullRuns) -> tuple[np.ndarray, np.ndarray]:
     thresholds = np.r_[0.0, (values[:-1] + values[1:]) / 2, np.inf]
     free = np.isneginf(thresholds)  # a free feature comes next: no threshold stops there
     return thresholds[~free], paid[np.r_[first, len(highest)]][~free]
-
-
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return values[:, np.minimum(np.arange(length), values.shape[1] - 1)]

@@ -68,7 +68,6 @@ class _Search:
         answers, bandwidth = found.answers[0, :, 0], predictor.neighbors_.bandwidth
         self.joint = JointGain(cells, found.weights[0], answers, self.state.schema, bandwidth)
         now = self.state.prices.now(self.state.mask)[0]
-        self._distances: dict[int, np.ndarray] = {}
         alone = {i: self.joint.gain(self.joint.distances(i)) for i in self.candidates}
         worth = by_rule(np.array([alone[i] for i in self.candidates]), now[self.candidates], "root")
         best = np.argsort(-worth, kind="stable")[:MOST_CANDIDATES]

@@ -27,8 +27,8 @@ def check_unseen(rows: EncodedRows, training: EncodedRows, name: str) -> None:
     name
         The parameter that the rows were given as.
     """
-    known, of_row, count = np.unique(_keys(training.values), return_inverse=True, return_counts=True)
-    n_seen = int(np.isin(_keys(rows.values), known).sum())
+    known, of_row, count = np.unique(training.keys(), return_inverse=True, return_counts=True)
+    n_seen = int(np.isin(rows.keys(), known).sum())
     by_chance = ((count[of_row] > 1).sum() + 1) / (len(training) + 1)
     if n_seen > 1 and binom.sf(n_seen - 1, len(rows), by_chance) < CHANCE:
         raise InvalidInput(
@@ -45,9 +45,3 @@ def labeled_unseen(rows: EncodedRows, y_unseen: Any, predictor: SubsetPredictor)
         raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
     check_unseen(rows, predictor.training_rows_, "X_unseen")
     return rows, class_positions(predictor.classes_, given, "y_unseen")
-
-
-def _keys(values: np.ndarray) -> np.ndarray:
-    """(n,) one item per row that is equal for equal rows, missing cells included."""
-    cells = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0))  # one NaN, and no -0
-    return cells.view(np.dtype((np.void, cells.shape[1] * cells.itemsize))).reshape(-1)

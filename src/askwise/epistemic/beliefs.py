@@ -143,7 +143,7 @@ class BeliefModel:
         """
         if leave_out is not None or len(rows) < 2:
             return self._believe(rows, members, previous, leave_out)
-        first, inverse = _alike(rows.values)
+        _, first, inverse = np.unique(rows.keys(), return_index=True, return_inverse=True)
         if len(first) == len(rows):
             return self._believe(rows, members, previous, None)
         before = None if previous is None else previous.take(first)
@@ -228,10 +228,3 @@ class BeliefModel:
         if belief.epistemic is None:  # an e that is a distance already includes it
             found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
         return replace(found, novelty=excess)
-
-
-def _alike(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the distinct rows, and for each row the number of its distinct row."""
-    as_bytes = np.ascontiguousarray(values).view(np.dtype((np.void, values.shape[1] * values.itemsize))).reshape(-1)
-    _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
-    return first, inverse

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-
-class _ByRow:
-    """A dataclass of arrays with one entry per row, None where there is nothing."""
-
-    def take(self, rows: Any) -> Self:
-        """The entries of some rows, by position or by a boolean mask."""
-        return type(self)(**{name: _each(part, lambda values: values[rows]) for name, part in self._parts()})
-
-    def put(self, rows: np.ndarray, new: Self) -> Self:
-        """A copy with the entries of `rows` replaced by those of `new`, in order."""
-        replaced = {}
-        for (name, old), (_, part) in zip(self._parts(), new._parts(), strict=True):
-            replaced[name] = old.put(rows, part) if isinstance(old, _ByRow) else _put(old, rows, part)
-        return type(self)(**replaced)
-
-    def _parts(self) -> list[tuple[str, Any]]:
-        assert is_dataclass(self)
-        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+from askwise.rows import ByRow
 
 
 @dataclass(frozen=True, eq=False)
-class Completions(_ByRow):
+class Completions(ByRow):
     """K completions of each row: the pool rows used, their weights, and the answers of the model (and members)."""
 
     index: np.ndarray  # (n, K)
@@ -51,7 +33,7 @@ class Completions(_ByRow):
 
 
 @dataclass(frozen=True, eq=False)
-class Belief(_ByRow):
+class Belief(ByRow):
     """Everything derived from what is observed of n cases.
 
     Attributes
@@ -90,19 +72,3 @@ class Belief(_ByRow):
     def with_members(self, others: Sequence[np.ndarray]) -> Belief:
         """The same belief with the members' predictions (n, C) beside the model's."""
         return replace(self, answers=np.concatenate([self.answers, np.stack(others, axis=1)], axis=1))
-
-
-def _each(part: Any, change: Any) -> Any:
-    if part is None:
-        return None
-    if isinstance(part, _ByRow):
-        return type(part)(**{name: _each(inner, change) for name, inner in part._parts()})
-    return change(part)
-
-
-def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:
-    if old is None or new is None:
-        return None
-    out = old.copy()
-    out[rows] = new
-    return out
