@@ -30,6 +30,7 @@ from askwise.predict import (
     SubsetPredictor,
 )
 from askwise.predict.wrapped import warn_if_worse_than_prior
+from askwise.prices import Prices
 
 ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
@@ -103,14 +104,15 @@ def make_epistemic(
     return kinds[suitable_epistemic(predictor) if epistemic == "auto" else epistemic]()
 
 
-def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
-    """An unfitted policy."""
+def make_policy(policy: Any, predictor: SubsetPredictor, prices: Prices) -> Policy:
+    """An unfitted policy; ``"auto"`` does not consider looking ahead where prices differ."""
     made: Policy
     if isinstance(policy, Policy):
         made = clone(policy)
     elif predictor.schema_.tabular:
         named: dict[str, type[Policy]] = {"greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
-        made = named.get(policy, Lookahead)()
+        ahead = policy == "lookahead" or prices.uniform
+        made = named.get(policy, Lookahead if ahead else Greedy)()
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made

@@ -22,6 +22,29 @@ MOST_TRIED = 32
 """Features per row whose effect on e is simulated if there are no members."""
 
 
+def completed(beliefs: BeliefModel, state: State, rows: np.ndarray, members: bool) -> Belief:
+    """The belief of the cases `rows` (n,) bool of a state if its completions are those of `beliefs`, else a new one."""
+    if state.beliefs.predictor is beliefs.predictor:
+        return state.belief_of(rows)
+    return beliefs.believe(state.rows.take(rows), members=members)
+
+
+def knowing_nothing(
+    beliefs: BeliefModel, schema: Schema, scores: np.ndarray, random_state: int
+) -> tuple[EncodedRows, Belief, Outcomes]:
+    """A case of which nothing is known, its belief, and the outcomes of the features.
+
+    It is the same for all cases, so that many completions are affordable. `scores` (N, D) are those of the pool.
+    """
+    assert isinstance(beliefs.predictor, ConditionalPredictor)
+    nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
+    many = BeliefModel(beliefs.predictor.with_neighbors(COMPLETIONS_AT_THE_START), beliefs.epistemic)
+    belief = many.believe(nothing)
+    assert belief.completions is not None
+    n_completions = belief.completions.index.shape[1]
+    return nothing, belief, Outcomes.of_features(scores, schema, n_completions, random_state)
+
+
 class NeighborValue:
     r"""Expected reduction of discrepancy and of epistemic uncertainty, directly from completions of the case.
 
@@ -52,8 +75,10 @@ class NeighborValue:
         self.predictor = predictor
         self.schema = schema
         scores = predictor.neighbors_.scale(predictor.pool_)
-        self._at_the_start = self._of_nothing(scores, random_state)
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
+        nothing, belief, outcomes = knowing_nothing(beliefs, schema, scores, random_state)
+        wanted = np.ones((1, len(schema.features)), dtype=bool)
+        self._at_the_start = self._of_belief(belief, nothing, outcomes, wanted, risk=True)
 
     def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature, (n, M) each; the second is 0 without members or `risk`."""
@@ -61,28 +86,11 @@ class NeighborValue:
         begun = np.any(state.rows.observed, axis=1)
         discrepancy[~begun], epistemic[~begun] = self._at_the_start
         if begun.any():
-            belief = self._belief(state, begun, risk)
+            belief = completed(self.beliefs, state, begun, members=risk)
             rows = state.rows.take(begun)
             wanted = ~state.mask[begun]
             discrepancy[begun], epistemic[begun] = self._of_belief(belief, rows, self._outcomes, wanted, risk)
         return discrepancy, epistemic * risk
-
-    def _belief(self, state: State, rows: np.ndarray, risk: bool) -> Belief:
-        """The belief of the state if it has completions from this predictor, else a new one."""
-        if state.beliefs.predictor is self.predictor:
-            return state.belief_of(rows)
-        return self.beliefs.believe(state.rows.take(rows), members=risk)
-
-    def _of_nothing(self, scores: np.ndarray, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-        """The reductions where nothing is known: the same for all cases, so computed once from many completions."""
-        nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-        many = BeliefModel(self.predictor.with_neighbors(COMPLETIONS_AT_THE_START), self.beliefs.epistemic)
-        belief = many.believe(nothing)
-        assert belief.completions is not None
-        n_completions = belief.completions.index.shape[1]
-        outcomes = Outcomes.of_features(scores, self.schema, n_completions, random_state)
-        wanted = np.ones((1, len(self.schema.features)), dtype=bool)
-        return self._of_belief(belief, nothing, outcomes, wanted, risk=True)
 
     def _of_belief(
         self, belief: Belief, rows: EncodedRows, outcomes: Outcomes, wanted: np.ndarray, risk: bool

@@ -8,16 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from askwise.epistemic import BeliefModel
-from askwise.predict.belief import Completions
+from askwise.predict.belief import Belief, Completions
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.value.base import State
+from askwise.value.neighbors import completed, knowing_nothing
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import DOUBT, Evidence, Level, predicted_outcomes, shrunk_outcomes
 
 ROWS_AT_ONCE = 64
-COMPLETIONS_AT_THE_START = 1000
 MOST_PAIRED = 12
 """Features per case that are also considered in pairs, those that save most on their own."""
 PAIRED_OUTCOMES = 4
@@ -82,30 +81,24 @@ class NeighborSavings:
         coarse = Outcomes.of_features(scores, schema, ROWS_FOR_PAIRS, random_state)
         self._coarse = np.minimum(coarse.of_row - coarse.of_row.min(axis=0), PAIRED_OUTCOMES - 1)  # (N, M)
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
-        self._at_the_start = self._of_nothing(scores, random_state)
+        _, belief, outcomes = knowing_nothing(self.beliefs, schema, scores, random_state)
+        unknown = np.zeros((1, len(schema.features)), dtype=bool)
+        self._at_the_start = self._of_completions(belief, unknown, outcomes)
 
     def savings(self, state: State) -> Savings:
         """The expected savings of the features of a state."""
         begun = np.any(state.rows.observed, axis=1)
         out = self._at_the_start.take(np.zeros(len(begun), dtype=int))
         if begun.any():
-            same = state.beliefs.predictor is self.predictor
-            belief = state.belief_of(begun) if same else self.beliefs.believe(state.rows.take(begun))
-            assert belief.completions is not None
-            found = self._of_completions(belief.completions, state.mask[begun], self._outcomes)
+            belief = completed(self.beliefs, state, begun, members=False)
+            found = self._of_completions(belief, state.mask[begun], self._outcomes)
             for part, new in zip(out, found, strict=True):
                 part[begun] = new
         return out
 
-    def _of_nothing(self, scores: np.ndarray, random_state: int) -> Savings:
-        """The savings where nothing is known, which is the same for all cases, from many completions."""
-        nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-        found = self.predictor.with_neighbors(COMPLETIONS_AT_THE_START).believe(nothing).completions
+    def _of_completions(self, belief: Belief, mask: np.ndarray, outcomes: Outcomes) -> Savings:
+        found = belief.completions
         assert found is not None
-        outcomes = Outcomes.of_features(scores, self.schema, found.index.shape[1], random_state)
-        return self._of_completions(found, np.zeros((1, len(self.schema.features)), dtype=bool), outcomes)
-
-    def _of_completions(self, found: Completions, mask: np.ndarray, outcomes: Outcomes) -> Savings:
         blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(mask), ROWS_AT_ONCE)]
         parts = [self._of_block(found.take(block), mask[block], outcomes) for block in blocks]
         return Savings.concatenated(parts)
