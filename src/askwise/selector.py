@@ -6,7 +6,6 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
@@ -62,8 +61,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
         ``"greedy"`` (expected gain for the price), ``"lookahead"`` (the same, counting what the best next feature then
-        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"rl"`` (a
-        Q-network; needs torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
+        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"distilled"`` (the
+        choices of ``"auto"``, learned by a small network: fast, see `acquire.Distilled`), ``"rl"`` (a Q-network; needs
+        torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -281,7 +281,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return cross_fitted(
             self.predictor_,
             lambda held: self._fitted_without(held, members=False),
-            lambda beliefs: self._fitted_policy(clone(self.policy_), beliefs) if self.policy_.refits else self.policy_,
+            lambda beliefs: self.policy_.refitted(self._policy_context(beliefs)),
             n_folds=n_folds,
             n_rows=n_rows,
             random_state=self._seeds["folds"],

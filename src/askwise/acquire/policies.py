@@ -50,6 +50,8 @@ class Policy(BaseEstimator):
     """
 
     reads_budget = False
+    reads_belief = True
+    """Whether the scores need `state.belief`; where they do not, `acquire` computes predictions when they are read."""
 
     @property
     def refits(self) -> bool:
@@ -66,6 +68,11 @@ class Policy(BaseEstimator):
         A policy that keeps no rows, but only what it learned from them, returns itself.
         """
         fitted: Self = clone(self).fit(context)
+        return fitted
+
+    def refitted(self, context: PolicyContext) -> Self:
+        """The policy for a fold of cross-fitting: fitted again if it `refits`, else the one in use."""
+        fitted: Self = clone(self).fit(context) if self.refits else self
         return fitted
 
     def scores(self, state: Acquisition) -> np.ndarray:
@@ -192,6 +199,7 @@ class Static(Policy):
     """
 
     refits = True
+    reads_belief = False
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
         self.relevance = relevance
@@ -227,6 +235,7 @@ class Random(Policy):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
 
     refits = True
+    reads_belief = False
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed

@@ -61,6 +61,12 @@ class Assessment:
         arrays = {name: np.stack([getattr(step, name) for step in steps], axis=1) for name in ARRAYS}
         return cls(**arrays, uncertainty=Uncertainty.stacked([step.uncertainty for step in steps]))
 
+    @classmethod
+    def concatenated(cls, blocks: Sequence[Assessment]) -> Assessment:
+        """The assessments of several blocks of cases as one."""
+        arrays = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in ARRAYS}
+        return cls(**arrays, uncertainty=Uncertainty.concatenated([block.uncertainty for block in blocks]))
+
 
 class BeliefModel:
     """Computes beliefs: a predictor, the members around it, and the distance to the training rows.

@@ -93,7 +93,7 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_position_ = np.full(len(rows), -1)
         self.pool_position_[pooled] = np.arange(len(pooled))
         self.neighbors_ = self._search(pool, self.schema_)
-        self.pool_ = np.where(self.takes_missing_, pool.values, self.neighbors_.filled(pool))
+        self.pool_ = self.neighbors_.filled(pool, ~self.takes_missing_)
 
     def _search(self, pool: EncodedRows, schema: Any) -> Neighbors:
         if schema.tabular:
