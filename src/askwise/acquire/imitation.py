@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,9 +171,9 @@ class ScoreNetwork:
         return [*of_weights, *of_biases]
 
 
-def _in_precision(layers: Layers, kind: type) -> Layers:
-    weights, biases = ([part.astype(kind) for part in parts] for parts in (layers.weights, layers.biases))
-    return Layers(weights, biases, layers.activation)
+def _in_precision(layers: Layers, kind: Any) -> Layers:
+    weights = [weight.astype(kind) for weight in layers.weights]
+    return Layers(weights, [bias.astype(kind) for bias in layers.biases], layers.activation)
 
 
 class _Adam:

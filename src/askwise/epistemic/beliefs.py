@@ -17,6 +17,7 @@ from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
 from askwise.predict.calibration import Calibration
+from askwise.predict.conditional import ConditionalPredictor
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
@@ -124,6 +125,16 @@ class BeliefModel:
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
         return BeliefModel(self.predictor, error_costs=self.error_costs, calibration=self.calibration)
+
+    def with_neighbors(self, n_neighbors: int) -> BeliefModel:
+        """The same model and members with another number of completions, without distances and calibration."""
+        assert isinstance(self.predictor, ConditionalPredictor)
+        assert isinstance(self._joined, ConditionalPredictor)
+        other = copy.copy(self)
+        other.novelty = other.calibration = None
+        other.predictor = self.predictor.with_neighbors(n_neighbors)
+        other.__dict__["_joined"] = self._joined.with_neighbors(n_neighbors)
+        return other
 
     @property
     def rows_at_once(self) -> int:

@@ -38,7 +38,7 @@ def knowing_nothing(
     """
     assert isinstance(beliefs.predictor, ConditionalPredictor)
     nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-    many = BeliefModel(beliefs.predictor.with_neighbors(COMPLETIONS_AT_THE_START), beliefs.epistemic)
+    many = beliefs.with_neighbors(COMPLETIONS_AT_THE_START)
     belief = many.believe(nothing)
     assert belief.completions is not None
     n_completions = belief.completions.index.shape[1]
