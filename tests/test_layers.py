@@ -47,7 +47,7 @@ LAYERS = [
     ["acquire"],
     ["selector"],
     ["persistence"],
-    ["baselines", "vision"],
+    ["baselines", "scale", "vision"],
     ["reference_models", "bench", "cli"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}

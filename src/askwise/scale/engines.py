@@ -1,0 +1,100 @@
+"""Where row groups are processed: in this process, in local worker processes, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from askwise.errors import AskwiseError, InvalidInput
+
+ENGINES = ("local", "dask")
+MOST_RESTARTS = 3
+"""Times that the local workers are started again after one of them was killed."""
+
+
+def check_engine(engine: Any, address: str | None) -> None:
+    """An error for an engine that is not known, or an address that it has no use for."""
+    if engine not in ENGINES:
+        raise InvalidInput(f"engine must be one of {ENGINES}; got {engine!r}.")
+    if address is not None and engine != "dask":
+        raise InvalidInput(f'address={address!r} is that of a Dask scheduler; it needs engine="dask".')
+
+
+def run_tasks(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], engine: str, workers: int, address: str | None
+) -> Iterator[Any]:
+    """The results of ``task(*arguments)`` for all arguments, in any order; a killed worker's tasks are run again."""
+    if engine == "dask":
+        return _on_dask(task, arguments, workers, address)
+    return _locally(task, arguments, workers)
+
+
+def _locally(task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+    if workers == 1:
+        yield from (task(*given) for given in arguments)
+        return
+    open_tasks = dict(enumerate(arguments))
+    for attempt in range(MOST_RESTARTS + 1):
+        jobs = (delayed(_numbered)(task, number, given) for number, given in open_tasks.items())
+        try:
+            for number, result in Parallel(n_jobs=workers, return_as="generator_unordered")(list(jobs)):
+                del open_tasks[number]
+                yield result
+            return
+        except TerminatedWorkerError:
+            if attempt == MOST_RESTARTS:
+                raise AskwiseError(
+                    "Worker processes were killed again and again, most likely because memory ran out. Finished parts "
+                    "are kept; run the same again with fewer workers or smaller parts."
+                ) from None
+
+
+def _numbered(task: Callable[..., Any], number: int, given: tuple[Any, ...]) -> tuple[int, Any]:
+    return number, task(*given)
+
+
+def _on_dask(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], workers: int, address: str | None
+) -> Iterator[Any]:
+    distributed = import_distributed()
+    with dask_client(workers, address) as client:
+        # pure=False: equal arguments of another run must not give its results.
+        tasks = client.map(task, *zip(*arguments, strict=True), pure=False, batch_size=1)
+        try:
+            for future in distributed.as_completed(tasks):
+                yield future.result()
+        except distributed.KilledWorker as error:
+            raise AskwiseError(
+                f"A task killed one Dask worker after another, most likely because memory ran out ({error}). Finished "
+                "parts are kept; run the same again with more memory or smaller parts."
+            ) from None
+
+
+@contextlib.contextmanager
+def dask_client(workers: int, address: str | None) -> Iterator[Any]:
+    """A client of the cluster at `address`; without one, of local worker processes that end with it."""
+    distributed = import_distributed()
+    if address is not None:
+        try:
+            client = distributed.Client(address, timeout="20s")
+        except OSError as error:
+            raise AskwiseError(f"There is no Dask scheduler at {address}: {error}") from None
+        with client:
+            yield client
+        return
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def import_distributed() -> Any:
+    """The package dask.distributed; if it is not installed, an error that names the extra."""
+    try:
+        import distributed
+    except ImportError:
+        raise AskwiseError('engine="dask" needs Dask: pip install "askwise[dask]".') from None
+    return distributed
