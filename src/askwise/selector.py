@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
 from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
 from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
@@ -18,7 +18,7 @@ from askwise.acquire.tuning import settle
 from askwise.acquire.unseen import labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
-from askwise.parameters import FINITE, Jobs, check_limits
+from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
@@ -82,8 +82,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
     random_state, n_jobs, progress
-        Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
-        bar on a terminal.
+        Seed; parallel threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"``
+        shows a progress bar on a terminal.
+    memory_limit
+        MiB, approximately, that the cases processed at a time may take beside the fitted selector.
 
     Attributes
     ----------
@@ -131,6 +133,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
+        memory_limit: float = USUAL_MEMORY,
     ) -> None:
         self.estimator = estimator
         self.costs = costs
@@ -145,6 +148,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unseen: Any = None, y_unseen: Any = None) -> Self:
         """Fit the predictor, the members and the policy, and calibrate; a fitted model is not changed.
@@ -223,7 +227,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.calibration not in (None, "auto"):
             raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
         self._check_risk_weight()
-        check_limits(self, {"n_jobs": Jobs()})
+        check_limits(self, {"n_jobs": Jobs(), "memory_limit": POSITIVE})
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:

@@ -120,16 +120,34 @@ def test_predictions_are_computed_when_they_are_read_and_equal_those_of_every_st
         assert_allclose(run.proba[:, t], distilled.beliefs_.proba(rows), atol=1e-12)
 
 
-def test_blocks_and_short_runs_are_joined(data, exact, monkeypatch):
+def test_blocks_and_short_runs_are_joined_whatever_the_memory_and_the_threads(data, exact):
     X = data[0][800:830]
     static = exact.with_policy("static")
     budget = np.where(np.arange(30) < 10, 1, 5)
     whole = static.acquire(X, budget=budget)
-    monkeypatch.setattr(type(static), "_blocks", lambda self, n: [slice(s, s + 10) for s in range(0, n, 10)])
-    parts = static.acquire(X, budget=budget)
-    pd.testing.assert_frame_equal(whole.to_frame(), parts.to_frame())
-    assert_array_equal(whole.predict(3), parts.predict(3))
-    assert_array_equal(whole.order, parts.order)
+    parts = static.with_policy("static")
+    parts.memory_limit = 512 * 10 / parts.beliefs_.rows_at_once
+    assert len(parts._blocks(30)) == 3
+    threads = static.with_policy("static")
+    threads.n_jobs = 2
+    assert len(threads._blocks(30, 2)) == 2
+    for other in (parts, threads):
+        run = other.acquire(X, budget=budget)
+        pd.testing.assert_frame_equal(whole.to_frame(), run.to_frame())
+        assert_array_equal(whole.predict(3), run.predict(3))
+        assert_array_equal(whole.order, run.order)
+    with pytest.raises(InvalidInput, match="memory_limit must be a number > 0"):
+        static.with_policy("static").set_params(memory_limit=0).with_policy("static")
+
+
+def test_threads_acquire_what_one_acquires(data, exact):
+    X = data[0][800:860]
+    alone = exact.acquire(X, budget=3)
+    threads = exact.with_policy("greedy")
+    threads.n_jobs = 2
+    together = threads.acquire(X, budget=3)
+    assert_array_equal(alone.order, together.order)
+    assert_allclose(alone.proba, together.proba, atol=1e-12)
 
 
 def test_a_session_chooses_without_beliefs_and_reports_them(data, exact, distilled, counted):

@@ -1,7 +1,5 @@
 """Acquisition from Parquet in parts: the same result whoever works on it, and whatever is interrupted."""
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.scale.tasks import always_dies, dies_once
 
 from askwise import DynamicFeatureSelector
 from askwise.errors import AskwiseError, InvalidInput
@@ -95,20 +94,6 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost_or_done_twice(place, whole,
     assert found.n_resumed == 4
     assert found.output.read_bytes() == whole.read_bytes()
     assert {path: path.stat().st_mtime_ns for path in done} == finished
-
-
-def dies_once(folder: str, number: int) -> int:
-    """A task that kills its worker when the third one is begun for the first time."""
-    flag = Path(folder) / "died"
-    if number == 2 and not flag.exists():
-        flag.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
-def always_dies(number: int) -> int:
-    os.kill(os.getpid(), signal.SIGKILL)
-    return number
 
 
 def test_the_share_of_a_killed_worker_is_done_again(tmp_path):
