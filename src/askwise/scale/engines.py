@@ -6,8 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from joblib import Parallel, delayed
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals import loky
 
 from askwise.errors import AskwiseError, InvalidInput
 
@@ -39,22 +38,20 @@ def _locally(task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], wor
         return
     open_tasks = dict(enumerate(arguments))
     for attempt in range(MOST_RESTARTS + 1):
-        jobs = (delayed(_numbered)(task, number, given) for number, given in open_tasks.items())
         try:
-            for number, result in Parallel(n_jobs=workers, return_as="generator_unordered")(list(jobs)):
-                del open_tasks[number]
-                yield result
+            with loky.ProcessPoolExecutor(max_workers=workers) as pool:
+                futures = {pool.submit(task, *given): number for number, given in open_tasks.items()}
+                for future in loky.as_completed(futures):
+                    result = future.result()
+                    del open_tasks[futures[future]]
+                    yield result
             return
-        except TerminatedWorkerError:
+        except loky.BrokenProcessPool:
             if attempt == MOST_RESTARTS:
                 raise AskwiseError(
                     "Worker processes were killed again and again, most likely because memory ran out. Finished parts "
                     "are kept; run the same again with fewer workers or smaller parts."
                 ) from None
-
-
-def _numbered(task: Callable[..., Any], number: int, given: tuple[Any, ...]) -> tuple[int, Any]:
-    return number, task(*given)
 
 
 def _on_dask(
