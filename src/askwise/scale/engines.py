@@ -11,6 +11,7 @@ from joblib.externals import loky
 from askwise.errors import AskwiseError, InvalidInput
 
 ENGINES = ("local", "dask")
+SECONDS_TO_CLOSE = 10
 MOST_RESTARTS = 3
 """Times that the local workers are started again after one of them was killed."""
 
@@ -83,9 +84,14 @@ def dask_client(workers: int, address: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
+    cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    try:
+        with distributed.Client(cluster) as client:
+            yield client
+    finally:
+        # A worker that was killed may be just starting again, and then does not answer; it ends with this process.
+        with contextlib.suppress(TimeoutError):
+            cluster.close(timeout=SECONDS_TO_CLOSE)
 
 
 def import_distributed() -> Any:
