@@ -16,7 +16,6 @@ from askwise.value.reductions import expected_reductions
 
 NUMBERS_AT_ONCE = 100_000
 """Outcomes times classes in one block of cases: arrays of this size stay in the processor's cache."""
-COMPLETIONS_AT_THE_START = 1000
 N_TRIALS = 5
 MOST_TRIED = 32
 """Features per row whose effect on e is simulated if there are no members."""
@@ -34,15 +33,13 @@ def knowing_nothing(
 ) -> tuple[EncodedRows, Belief, Outcomes]:
     """A case of which nothing is known, its belief, and the outcomes of the features.
 
-    It is the same for all cases, so that many completions are affordable. `scores` (N, D) are those of the pool.
+    It is the same for all cases, so that all pool rows are affordable as completions: the estimate converges to Eq. 8
+    as the pool grows. `scores` (N, D) are those of the pool.
     """
     assert isinstance(beliefs.predictor, ConditionalPredictor)
     nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-    many = BeliefModel(beliefs.predictor.with_neighbors(COMPLETIONS_AT_THE_START), beliefs.epistemic)
-    belief = many.believe(nothing)
-    assert belief.completions is not None
-    n_completions = belief.completions.index.shape[1]
-    return nothing, belief, Outcomes.of_features(scores, schema, n_completions, random_state)
+    all_rows = BeliefModel(beliefs.predictor.with_neighbors(len(scores)), beliefs.epistemic)
+    return nothing, all_rows.believe(nothing), Outcomes.of_features(scores, schema, len(scores), random_state)
 
 
 class NeighborValue:
