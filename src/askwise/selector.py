@@ -250,7 +250,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The policy that the parameter `policy` stands for, fitted."""
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
-        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_, self.prices_), self.beliefs_)
+        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
         return options.settled(self.policy, fitted)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
