@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Greedy, PolicyContext
+from askwise.acquire.policies import Greedy, PolicyContext, purchases_of
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
-from askwise.value import NeighborValue, by_rule, per_cost, purchases_left
+from askwise.value import NeighborValue, by_rule, per_cost
 from askwise.value.lookahead import SecondGains, outcomes_of_seconds, second_gains, total_effects
 
 AT_THE_START, LATER = 2000, 400
@@ -97,8 +97,8 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        purchases = purchases_left(state.prices.now(state.mask), state.left, state.buyable())
-        return np.where(state.mask, -np.inf, by_rule(*self._two_steps(state), self.price_rule, purchases))
+        scores = by_rule(*self._two_steps(state), self.price_rule, purchases_of(state))
+        return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         return np.where(state.mask, -np.inf, per_cost(*self._two_steps(state)))

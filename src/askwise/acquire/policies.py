@@ -191,11 +191,11 @@ class Greedy(Policy):
         return self.ranked(self.worth(state), state)
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
-        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, _purchases(state))
+        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, purchases_of(state))
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        rest = 1 - price_power(self.price_rule, _purchases(state))
+        rest = 1 - price_power(self.price_rule, purchases_of(state))
         return per_cost(scores, state.prices.now(state.mask) ** rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
@@ -272,8 +272,9 @@ class Random(Policy):
         return np.where(state.mask, -np.inf, drawn[state.ids])
 
 
-def _purchases(state: Acquisition) -> np.ndarray:
-    return purchases_left(state.prices.now(state.mask), state.left, state.buyable())
+def purchases_of(state: Acquisition) -> np.ndarray:
+    """(n, 1) how many features the money left of each case pays for."""
+    return purchases_left(state.prices.now(state.mask), state.left, ~state.mask & state.available)
 
 
 def completing(context: PolicyContext) -> BeliefModel:

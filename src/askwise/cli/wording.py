@@ -73,7 +73,8 @@ def _policy_in_words(choice: Mapping[str, Any]) -> str:
         return f"policy {choice['name']}"
     if ahead["gates"]:
         return f"policy {choice['name']} ({', '.join(ahead['gates'])}: worth most for what to acquire next)"
-    return f"policy {choice['name']} (looking ahead from {ahead['n_considered']} features would gain nothing)"
+    looked = f"{ahead['n_considered']} of {ahead['n_features']} features"
+    return f"policy {choice['name']} (looking ahead, tried from {looked}, would gain little)"
 
 
 def finality(step: Mapping[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from askwise.prices import affordable
+
 PRICE_RULES = ("purchases left", "per price", "root")
 
 
@@ -46,11 +48,13 @@ def price_power(rule: str, purchases: np.ndarray | float) -> np.ndarray:
     return np.asarray({"per price": 1.0, "root": 0.5}.get(rule, 1 - 1 / np.maximum(purchases, 1.0)))
 
 
-def purchases_left(costs: np.ndarray, left: np.ndarray, buyable: np.ndarray) -> np.ndarray:
-    """(n, 1) how many features of average price the money `left` (n,) pays for, of those `buyable` (n, M).
+def purchases_left(costs: np.ndarray, left: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """(n, 1) how many features of average price the money `left` (n,) pays for, of the affordable `candidates` (n, M).
 
-    Free features do not count, and what costs nothing on average is infinitely often affordable.
+    Free features do not count.
     """
-    counted = buyable & (costs > 0)
+    if np.isinf(left).all():
+        return np.full((len(left), 1), np.inf)
+    counted = candidates & (costs > 0) & affordable(costs, left[:, None])
     mean = (costs * counted).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
     return np.divide(left, mean, out=np.full(len(left), np.inf), where=mean > 0)[:, None]
