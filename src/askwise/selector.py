@@ -16,7 +16,7 @@ from askwise.acquire.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, ref
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.acquire.tuning import settle
-from askwise.acquire.unseen import labeled_unseen
+from askwise.acquire.unseen import digests, labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
@@ -186,10 +186,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.policy_ = self._chosen_policy()
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states = None if self.calibration is None else self._states_to_calibrate_on(unseen, allowance)
+        self.calibrated_on_ = None if unseen is None else digests(unseen[0])
         seed = None if self.calibration is None else self._seeds["folds"]
         self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
-        policy = options.policy_choice(self.policy, self.policy_)
-        self.choices_ = {"policy": policy, **choices, "settling": allowance.described()}
+        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, **allowance.described()}
         if report is not None:
             self.adaptation_report_ = report
         return self
@@ -217,9 +217,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         few = 1 if self.predictor_.slow_to_fit else MOST_ROWS
         folds = None if unseen is not None else self._cross_fit(n_rows=few, allowance=allowance)
         parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)] if unseen is not None else folds
-        rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
         if parts is None:
             return None
+        rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
         rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
         return states_of_folds(rows, y, parts, rng, allowance, prices=self.prices_, risk_weight=weight)
 

@@ -66,7 +66,7 @@ class Allowance:
 
     def described(self) -> dict[str, Any]:
         """For `choices_`, ready for JSON."""
-        return {"refits": self.refits, "cut_short": self.cut_short}
+        return {"settling": {"refits": self.refits, "cut_short": self.cut_short}}
 
 
 @dataclass(frozen=True, eq=False)
