@@ -94,9 +94,11 @@ def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_featu
         p = 1 / (1 + np.exp(-3 * np.asarray(rows)[:, 1]))
         return np.column_stack([1 - p, p])
 
-    given = {"epistemic": None, "calibration": None, "random_state": 0, "progress": False}
+    owner = DynamicFeatureSelector(
+        model, policy="greedy", epistemic=None, calibration=None, random_state=0, progress=False
+    )
     with pytest.warns(UserWarning, match="classes"):
-        owner = DynamicFeatureSelector(model, policy="greedy", **given).fit(X, (X[:, 0] > 0).astype(int))
+        owner.fit(X, (X[:, 0] > 0).astype(int))
     known = np.where(np.arange(3) == 2, X[:5], np.nan)
     by_labels = owner.with_policy(Greedy(owner.policy_.value_.by_labels()))
     assert (owner.suggest(known) == 1).all()
