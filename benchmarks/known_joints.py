@@ -40,7 +40,7 @@ class Joint:
         while np.prod(sizes) > MOST_CELLS:
             sizes[sizes.argmax()] //= 2
         n_classes = int(rng.integers(2, 5))
-        cells = np.indices(sizes).reshape(len(sizes), -1)
+        cells = np.indices(sizes.tolist()).reshape(len(sizes), -1)
         log_p = sum(rng.normal(0, 0.5, size)[cells[j]] for j, size in enumerate(sizes))
         for j in range(len(sizes) - 1):
             log_p = log_p + rng.normal(0, 0.5, (sizes[j], sizes[j + 1]))[cells[j], cells[j + 1]]
@@ -80,9 +80,9 @@ def share_of_best(joint: Joint, n_rows: int, seed: int, as_numbers: bool) -> flo
     selector = DynamicFeatureSelector(
         model, policy=Greedy(), epistemic=None, calibration=None, random_state=seed, progress=False
     )
-    chosen = selector.fit(X, np.minimum(y, n_classes - 1)).start().suggest().feature
+    chosen = selector.fit(X, np.minimum(y, n_classes - 1)).suggest(X[:1].where(X[:1].isna()))[0]
     values = joint.values()
-    return float(values[names.index(chosen)] / values.max())
+    return float(values[chosen] / values.max())
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ def test_progress_is_not_among_the_results(wine):
 
 def test_choices_are_told_with_their_reasons():
     ahead = {"gates": [], "n_considered": 40, "n_features": 500}
-    choices = {
+    choices: dict[str, Any] = {
         "policy": {"name": "Greedy", "by": "default", "lookahead": ahead},
         "calibration": None,
         "settling": {"refits": 2, "cut_short": True},
