@@ -14,7 +14,11 @@ import typer
 
 from askwise.cli.ask import ask
 from askwise.cli.bench import bench
+from askwise.cli.data import data
 from askwise.cli.demo import demo
+from askwise.cli.evaluate import evaluate
+from askwise.cli.fit import fit
+from askwise.cli.prices import prices
 from askwise.cli.report import report
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -40,7 +44,7 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, ask, bench, report):
+for command in (demo, data, prices, fit, evaluate, ask, bench, report):
     app.command()(command)
 
 

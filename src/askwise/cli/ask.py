@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from askwise.cli.console import make_console, print_choices, print_json, print_rows, progress
-from askwise.cli.options import Setup, check_report_path, with_setup
+from askwise.cli.options import Setup, check_report_path
+from askwise.cli.shared_options import with_options
 from askwise.cli.steps import print_story
 
 Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
@@ -18,7 +19,7 @@ Known = Annotated[
 ]
 
 
-@with_setup
+@with_options(Setup)
 def ask(setup: Setup, known: Known = None, page: Page = None) -> None:
     """Work through one case at the terminal: askwise asks, you type values."""
     if page is not None:

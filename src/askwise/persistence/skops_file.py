@@ -100,8 +100,8 @@ def needed_types(content: bytes) -> list[str]:
     return sorted(set(import_skops().get_untrusted_types(data=content)) - TYPES)
 
 
-def read_models(content: bytes, name: str, trusted: Iterable[str]) -> list[Any]:
-    """The estimators of a skops file, after the checks."""
+def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool = True) -> list[Any]:
+    """The estimators of a skops file, after the checks; if not `several`, the one that it holds."""
     check_file(content, name)
     skops = import_skops()
     found = _tried(skops.get_untrusted_types, name, data=content)
@@ -112,6 +112,7 @@ def read_models(content: bytes, name: str, trusted: Iterable[str]) -> list[Any]:
             f"who made the folder, name them: askwise.load(folder, trusted={unknown!r})."
         )
     models = _tried(skops.loads, name, content, trusted=found)
+    models = models if several else [models]
     if not isinstance(models, list):
         raise InvalidInput(f"{name} holds a {type(models).__name__} where a list of models was expected.")
     check_trees(models)
