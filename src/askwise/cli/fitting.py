@@ -90,12 +90,11 @@ class Fitting:
 
     def calibrate(self, selector: DynamicFeatureSelector, path: Path, agreement: float) -> None:
         """Calibrate when to stop on the rows of a file, with their labels if it has them."""
-        desk, labels = Desk.of(selector, self.desk), None
-        there = read_table(path, self.reading.table).frame.columns
-        cases = read_cases(path, selector, desk, self.reading, keep=[self.target] if self.target in there else [])
-        if self.target in there:
-            labels = cases.pop(self.target)
-            labels = None if labels.isna().any() else labels.to_numpy(dtype=selector.classes_.dtype)
+        desk = Desk.of(selector, self.desk)
+        labeled = self.target in read_table(path, self.reading.table).frame.columns
+        cases = read_cases(path, selector, desk, self.reading, keep=[self.target] if labeled else [])
+        given = cases.pop(self.target) if labeled else None
+        labels = None if given is None or given.isna().any() else given.to_numpy(dtype=selector.classes_.dtype)
         selector.calibrate_stop(cases, labels, agreement=agreement)
 
     def _order_columns(self, path: Path, known: Sequence[str]) -> None:
