@@ -17,6 +17,7 @@ from askwise.tables import check_path
 if TYPE_CHECKING:
     import pandas as pd
 
+RULES_SHOWN = 5
 Case = Annotated[str, typer.Option(metavar="NUMBER", help="The row to explain, 1 for the first; with --id, its id.")]
 
 
@@ -40,43 +41,54 @@ def explain(
     selector, desk = open_saved(folder, opening)
     frame = read_cases(cases, selector, desk, reading, keep=[id_column] if id_column else [])
     row = _row(frame, case, id_column, cases)
-    values = selector.schema_.encode(frame.drop(columns=[id_column] if id_column else []).iloc[[row]]).values[0]
-    report, why, reasons = followed(selector, values, desk)
+    one = frame.drop(columns=[id_column] if id_column else []).iloc[[row]]
+    report, why = followed(selector, selector.schema_.encode(one).values[0], desk)
+    stopped = None if selector.stop_ is None else _stopped(selector, one)
     title = f"Case {case} of {cases.name}"
     if as_json:
-        print_json({"case": case, **report, "reasons": reasons, "why": why})
+        print_json({"case": case, **report, "why": why, "stopped": stopped})
         return
     console = make_console()
     console.print(f"{title}: {report['prediction']}", style="bold")
-    console.print("Its known values, in the order in which askwise would have asked for them")
+    console.print("Its known values, in the order in which askwise would have asked for them:")
     print_story(console, Story(title, report["trace"]))
-    print_rules(console, report, 5)
-    for step in reasons:
-        said = f"{desk.label(step['feature'])}: {step['said']}"
-        console.print(f"- {said}")
+    print_rules(console, report, RULES_SHOWN)
+    console.print(_settled(report["trace"], desk))
+    if stopped is not None:
+        price = desk.amount(stopped["spent"])
+        console.print(f"The stop would have ended it after {stopped['n_bought']} for {price}: {stopped['prediction']}.")
     console.print(f"\n{why['text']}")
 
 
-def followed(selector: Any, values: Any, desk: Any) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
-    """Replay the known values of a case in the order of the policy: its report, what comes next, and each reason."""
-    import numpy as np
+def _settled(trace: list[dict[str, Any]], desk: Any) -> str:
+    """Since when the decision has been what it is."""
+    changed = [t for t in range(1, len(trace)) if trace[t]["prediction"] != trace[t - 1]["prediction"]]
+    if not changed:
+        return f"The decision is {trace[-1]['prediction']} from the start."
+    feature = desk.label(trace[changed[-1]]["feature"])
+    return f"The decision is {trace[-1]['prediction']} since step {changed[-1]}: {feature}."
 
-    schema = selector.schema_
-    known = schema.any_column(~np.isnan(values)[None])[0]
-    session, reasons = selector.start(budget=float("inf")), []
-    left = {name for name, there in zip(schema.features, known, strict=True) if there}
+
+def _stopped(selector: Any, one: pd.DataFrame) -> dict[str, Any]:
+    """Where the calibrated stop would have ended the case."""
+    from askwise.cli.resumable import one_row_each
+    from askwise.columns import plain
+
+    end = one_row_each(selector.acquire(one, stop="calibrated")).iloc[0]
+    return {name: plain(end[name]) for name in ("n_bought", "bought", "spent", "prediction")}
+
+
+def followed(selector: Any, values: Any, desk: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Replay the known values of a case in the order of the policy: its report, and why what comes next does."""
+    schema, session = selector.schema_, selector.start(budget=float("inf"))
+    left = [name for i, name in enumerate(schema.features) if (values == values)[schema.feature_columns[i]].any()]
     while left:
         suggestion = session.suggest()
-        ranked = [name for name, _, _ in suggestion.ranking if name in left] if suggestion is not None else []
-        feature = ranked[0] if ranked else min(left, key=schema.features.index)
-        before = session.report()["prediction"]
+        ranked = [] if suggestion is None else [name for name, _, _ in suggestion.ranking if name in left]
+        feature = [*ranked, *left][0]
         session.answer(feature, schema.show_feature(schema.position(feature), values))
-        after = session.report()
-        share = after["probabilities"][str(after["prediction"])]
-        moved = "changes the decision to" if after["prediction"] != before else "stays"
-        reasons.append({"feature": feature, "said": f"{moved} {after['prediction']}, {share:.0%}"})
         left.remove(feature)
-    return session.report(), session.why(desk), reasons
+    return session.report(), session.why(desk)
 
 
 def _row(frame: pd.DataFrame, case: str, id_column: str | None, path: Path) -> int:

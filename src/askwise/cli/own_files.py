@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,13 @@ from askwise.prices import Prices
 from askwise.schema import Schema
 from askwise.schema import read_table as read_schema
 from askwise.tables import TableOptions, read_table
+
+CALLS = {
+    r"askwise\.load\(folder, (model=\.\.\.)\)": "--model-file FILE",
+    r"askwise\.load\(folder, (key_file=\.\.\.)\)": "--key-file FILE",
+    r"askwise\.load\(folder, trusted=\[(.*?)\]\)": "--trust CLASS",
+}
+"""What messages of `askwise.load` advise, and the options that do the same."""
 
 
 def read_groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -46,8 +54,9 @@ def open_saved(folder: Path, opening: Opening) -> tuple[Any, Desk]:
         selector = load(folder, opening.key_file, opening.trust or (), model)
         return selector, Desk.load(folder, selector, opening.key_file)
     except InvalidInput as error:
-        hint = str(error).replace("askwise.load(folder, model=...)", "--model-file FILE")
-        hint = hint.replace("askwise.load(folder, key_file=...)", "--key-file FILE")
+        hint = str(error)
+        for call, option in CALLS.items():
+            hint = re.sub(call, option, hint)
         raise RefusedFolder(hint) from None
 
 

@@ -88,11 +88,8 @@ def _check_names(path: Path, names: Sequence[str], schema: Schema) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     extra = [name for name in names if name not in allowed]
     lacking = [name for name in schema.features if name not in names]
-    for problem, found in (
-        ("names twice", twice),
-        ("names, which is no feature,", extra),
-        ("has no line for", lacking),
-    ):
+    problems = {"names twice": twice, "names what is no feature:": extra, "has no line for": lacking}
+    for problem, found in problems.items():
         if found:
             raise InvalidInput(f"{path} {problem} {listed(found)}. The features are: {listed(schema.features)}.")
 

@@ -48,12 +48,14 @@ LOADERS = {
 
 TYPES = {
     "askwise.baselines.static._with_squares",
+    "askwise.reference_models._as_objects",
     "functools.partial",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
     "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     "sklearn.gaussian_process.kernels.ConstantKernel",
