@@ -84,9 +84,14 @@ class Fitting:
             random_state=seed,
             progress=False,
         )
-        with warnings.catch_warnings(), interruptible():
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return selector.fit(self.dataset.X, self.dataset.y)
+            with interruptible():
+                selector.fit(self.dataset.X, self.dataset.y)
+        for said in dict.fromkeys(str(one.message) for one in found if issubclass(one.category, UserWarning)):
+            make_console(stderr=True).print(f"Note: {said}", soft_wrap=True)
+        return selector
 
     def calibrate(self, selector: DynamicFeatureSelector, path: Path, agreement: float) -> None:
         """Calibrate when to stop on the rows of a file, with their labels if it has them."""
@@ -113,9 +118,5 @@ class Fitting:
 def _columns_of(model: Any) -> list[str] | None:
     """The names of the columns that a model was trained on; None where it does not know."""
     booster = getattr(getattr(model, "function", None), "names", None)
-    names = getattr(model, "feature_names_in_", None)
-    if names is None and hasattr(model, "feature_names_"):  # CatBoost
-        names = model.feature_names_
-        names = None if all(str(name) == str(j) for j, name in enumerate(names)) else names
-    found = booster if names is None else names
+    found = getattr(model, "feature_names_in_", booster)
     return None if found is None else [str(name) for name in np.asarray(found).tolist()]

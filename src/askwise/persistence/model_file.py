@@ -38,7 +38,8 @@ def read_model(path: Path, labels: np.ndarray, classes: Sequence[str] | None, tr
     if path.suffix == ".skops":
         return read_models(content, str(path), trusted, several=False)[0]
     if path.suffix == ".cbm":
-        return read_booster("catboost", content, str(path))
+        booster = read_booster("catboost", content, str(path))
+        return wrap(BoosterModel(booster), booster.classes_.tolist())
     in_order = _classes(path, labels, classes)
     if path.suffix in (".ubj", ".json"):
         return wrap(BoosterModel(read_booster("xgboost", content, str(path))), in_order)
