@@ -97,7 +97,7 @@ def test_onnx(rows):
 
 
 def test_exported_torch_program(rows):
-    folder, X, y = rows
+    folder, X, _ = rows
     torch = pytest.importorskip("torch")
     network = torch.nn.Linear(3, 2)
     network.load_state_dict({"weight": torch.tensor([[0.0, -1, -1], [0, 1, 1]]), "bias": torch.zeros(2)})
