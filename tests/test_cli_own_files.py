@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 import askwise
@@ -218,6 +219,8 @@ def test_explain_a_row_by_number_or_id(files, tmp_path):
     found = json.loads(run(*command, "--case", "case 3").stdout)
     assert set(found["known"]) == {"color", "lab panel"}
     assert found["why"]["feature"] == "age"
+    table.assign(color="green").to_csv(tmp_path / "named.csv", index=False)
+    assert "'color' holds 'green'" in run(*command, "--case", "case 3", code=2).stderr
     for case in ("case 99", "0"):
         assert "--case" in run(*command, "--case", case, code=2).stderr
     assert "1 to 40" in run("explain", folder / "selector", folder / "test.csv", "--case", "41", code=2).stderr
@@ -254,6 +257,11 @@ def test_a_refused_folder_ends_with_3(files, tmp_path):
     for command in (["evaluate"], ["acquire", "-o", tmp_path / "o.csv"], ["explain", "--case", 1]):
         result = run(command[0], tmp_path / "empty", folder / "test.csv", *command[1:], code=3)
         assert "holds no manifest.json" in result.stderr
+    table = make_table(60, 0)
+    array = askwise.DynamicFeatureSelector(LogisticRegression(), epistemic=None, calibration=None, policy="static")
+    array.fit(table[["age", "dose"]].to_numpy(), table["outcome"]).save(tmp_path / "array")
+    result = run("explain", tmp_path / "array", folder / "test.csv", "--case", 1, code=3)
+    assert "fitted on a table with column names" in result.stderr
     key = tmp_path / "key"
     key.write_text("0123456789abcdef")
     result = run("explain", folder / "selector", folder / "test.csv", "--case", 1, "--key-file", key, code=3)

@@ -42,7 +42,11 @@ def explain(
     frame = read_cases(cases, selector, desk, reading, keep=[id_column] if id_column else [])
     row = _row(frame, case, id_column, cases)
     one = frame.drop(columns=[id_column] if id_column else []).iloc[[row]]
-    report, why = followed(selector, selector.schema_.encode(one).values[0], desk)
+    encoded = selector.schema_.encode(one)
+    for j, values in encoded.unseen.items():
+        column = selector.schema_.columns[j].name
+        raise InvalidInput(f"--case {case}: the column {column!r} holds {values[0]!r}, which no training row has.")
+    report, why = followed(selector, encoded.values[0], desk)
     stopped = None if selector.stop_ is None else _stopped(selector, one)
     title = f"Case {case} of {cases.name}"
     if as_json:

@@ -20,6 +20,7 @@ from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices
 from askwise.schema import Schema
 from askwise.schema import read_table as read_schema
+from askwise.selector import DynamicFeatureSelector
 from askwise.tables import TableOptions, read_table
 
 CALLS = {
@@ -44,7 +45,7 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     return groups
 
 
-def open_saved(folder: Path, opening: Opening) -> tuple[Any, Desk]:
+def open_saved(folder: Path, opening: Opening) -> tuple[DynamicFeatureSelector, Desk]:
     """The selector of a saved folder, and its desk."""
     from askwise.persistence import load
     from askwise.persistence.model_file import read_program
@@ -52,6 +53,15 @@ def open_saved(folder: Path, opening: Opening) -> tuple[Any, Desk]:
     model = None if opening.model_file is None else read_program(opening.model_file)
     try:
         selector = load(folder, opening.key_file, opening.trust or (), model)
+        if (
+            not isinstance(selector, DynamicFeatureSelector)
+            or not selector.schema_.tabular
+            or not selector.schema_.framed
+        ):
+            raise InvalidInput(
+                f"{folder} holds a {type(selector).__name__} for arrays or images, or a baseline; the commands need a "
+                "DynamicFeatureSelector that was fitted on a table with column names. Use it in Python."
+            )
         return selector, Desk.load(folder, selector, opening.key_file)
     except InvalidInput as error:
         hint = str(error)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Trajectory
+from askwise.columns import plain
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.files import write_whole
 from askwise.progress import track
@@ -63,7 +64,9 @@ class Resumable:
             return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
         run = selector.acquire(cases, budget=self.options["budget"], stop=self.options["stop"], known=known)
         table = run.to_frame() if self.options["steps"] else one_row_each(run)
-        rows = {str(name): [_plain(cell) for cell in table[name].tolist()] for name in table.columns}
+        rows = {
+            str(name): [plain(cell) if cell is not None else None for cell in table[name]] for name in table.columns
+        }
         write_whole(path, json.dumps(rows))
         return pd.DataFrame(rows)  # as it is read again, so that a resumed run writes the same file
 
@@ -94,14 +97,6 @@ def _known_mask(selector: Any, features: Iterable[str]) -> np.ndarray:
     for feature in features:
         mask[selector.schema_.position(feature, "--known")] = True
     return mask
-
-
-def _plain(cell: Any) -> Any:
-    """A cell for JSON; unknown and infinite numbers as None and as text."""
-    value = cell.item() if isinstance(cell, np.generic) else cell
-    if isinstance(value, float) and not np.isfinite(value):
-        return None if np.isnan(value) else "infinite"
-    return value if isinstance(value, str | bool | int | float | None) else str(value)
 
 
 def check_ids(cases: pd.DataFrame, column: str) -> None:
