@@ -134,7 +134,7 @@ def test_acquire_resumes_and_gives_the_same(files, tmp_path, monkeypatch):
     command = ["acquire", folder / "selector", tmp_path / "cases.parquet", "--id", "name", "--at-once", 15]
     whole = run(*command, "-o", tmp_path / "whole.parquet")
     assert "40 cases" in whole.stdout
-    blocks, finished = Resumable._block, []
+    blocks, finished = Resumable._block, list[Any]()
 
     def interrupted(self, *given):
         if len(finished) == 2:
@@ -192,7 +192,7 @@ def test_ask_advises_to_stop_and_can_go_on(files):
     selector = askwise.load(folder / "selector")
     lines = []
     session = selector.start(stop="calibrated")
-    values = {"age": 79, "color": "red", "lab panel": {"dose": 9.0, "noise": 0.0}}
+    values: dict[str, Any] = {"age": 79, "color": "red", "lab panel": {"dose": 9.0, "noise": 0.0}}
     while session.suggest() is not None:
         feature = session.suggest().feature
         session.answer(feature, values[feature])
@@ -230,10 +230,10 @@ def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
     folder, _ = files
     path = tmp_path / "list.csv"
     run("prices", folder / "train.csv", "-o", path, "--groups", folder / "groups.toml", "--currency", "USD")
-    table = pd.read_csv(path, index_col="feature")
-    assert table.loc["age", "price"] == 1
-    assert np.isnan(table.loc["dose", "price"])  # a column of the panel has no price of its own
-    assert table.loc["age", "low"] >= 20
+    table = pd.read_csv(path).set_index("feature")
+    assert table["price"]["age"] == 1
+    assert np.isnan(table["price"]["dose"])  # a column of the panel has no price of its own
+    assert table["low"]["age"] >= 20
     assert "exists already" in run("prices", folder / "train.csv", "-o", path, code=2).stderr
     fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
     fit += ["--groups", folder / "groups.toml", "--prices", path]

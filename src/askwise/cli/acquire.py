@@ -69,7 +69,7 @@ def acquire(
         check_ids(frame, id_column)
         frame = frame.set_index(id_column)
     else:
-        frame.index = range(1, len(frame) + 1)  # the numbers that askwise explain takes
+        frame = frame.set_axis(range(1, len(frame) + 1))  # the numbers that askwise explain takes
     stop = "calibrated" if selector.stop_ is not None and budget is None and not no_stop else None
     options = {"budget": budget, "known": known, "steps": steps, "stop": stop, "at_once": at_once, "id": id_column}
     run = Resumable(output, [(folder / "manifest.json").read_bytes(), cases.read_bytes()], options)

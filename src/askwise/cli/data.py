@@ -12,6 +12,8 @@ from askwise.cli.shared_options import Seed
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from askwise.datasets import Dataset
     from askwise.desk import Desk
 
@@ -67,7 +69,7 @@ def _written(folder: Path, dataset: Dataset, seed: int) -> dict[Path, str]:
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for part, rows in _parts(dataset, seed).items():
-        X = dataset.X.iloc[rows].convert_dtypes(convert_string=False, convert_boolean=False)  # 63 and not 63.0
+        X = dataset.X.iloc[rows].apply(_whole)
         table = X.assign(**{target: [names.get(label, label) for label in dataset.y[rows].tolist()]})
         write_whole(folder / f"{part}.csv", table.to_csv(index=False, lineterminator="\n"))
         written[folder / f"{part}.csv"] = f"{len(rows):,} rows, the class is in the column {target}"
@@ -102,6 +104,12 @@ def _desk(dataset: Dataset) -> Desk:
     currency = "CAD" if dataset.prices is not None else None
     shown = HEART if dataset.name == "heart" else {}
     return Desk(currency, {name: Shown(label, unit) for name, (label, unit) in shown.items()})
+
+
+def _whole(cells: pd.Series) -> pd.Series:
+    """Whole numbers without a decimal point: 63 and not 63.0."""
+    numeric = cells.dtype.kind == "f" and bool((cells.dropna() % 1 == 0).all())
+    return cells.astype("Int64") if numeric else cells
 
 
 def _quoted(text: str) -> str:

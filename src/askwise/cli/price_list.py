@@ -113,7 +113,7 @@ def _shared(path: Path, lines: Sequence[Mapping[str, Any]]) -> list[tuple[list[s
     for setup, members in groups.items():
         if len(set(members.values())) > 1 or None in members.values():
             raise InvalidInput(
-                f"{path}: the set-up {setup!r} must have one setup_cost in all its lines; got {members}."
+                f"{path}: the set-up {setup!r} must have the same setup_cost in all its lines; got {members}."
             )
     return [(list(of), float(next(iter(of.values())))) for of in groups.values() if len(of) > 1]
 

@@ -64,9 +64,7 @@ class Resumable:
             return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
         run = selector.acquire(cases, budget=self.options["budget"], stop=self.options["stop"], known=known)
         table = run.to_frame() if self.options["steps"] else one_row_each(run)
-        rows = {
-            str(name): [plain(cell) if cell is not None else None for cell in table[name]] for name in table.columns
-        }
+        rows = {str(name): [cell if cell is None else plain(cell) for cell in table[name]] for name in table.columns}
         write_whole(path, json.dumps(rows))
         return pd.DataFrame(rows)  # as it is read again, so that a resumed run writes the same file
 
