@@ -63,7 +63,7 @@ class Cases:
         start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
         with self._computing:
             try:
-                opened = Opened(request.label, start, self._session(value))
+                opened = Opened(request.label, start, self._session(value), self._description.desk)
             except InvalidInput as error:
                 raise Refused(422, str(error), "known") from None
             _ = opened.view
@@ -167,7 +167,7 @@ class Cases:
         self._replayed()
         with self._computing:
             try:
-                opened = Opened(label, events[0], self._session(events[0].value))
+                opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
                 opened.replay(events[1:])
             except InvalidInput as error:
                 message = f"The case was recorded with another model ({events[0].model}), and this one refuses it"
