@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import multiprocessing
 import random
 import socket
@@ -17,7 +18,6 @@ from typing import Any
 import uvicorn
 
 import askwise
-from askwise.web import logs
 from askwise.web.app import create_app
 from askwise.web.settings import Settings
 
@@ -28,8 +28,7 @@ ERRORS = (OSError, http.client.HTTPException, json.JSONDecodeError)
 
 def listen(settings: Settings) -> None:
     """Serve until killed."""
-    logs.configure()
-    logs.logging.disable(logs.logging.CRITICAL)
+    logging.disable(logging.CRITICAL)
     app = create_app(askwise.load(settings.folder), settings)
     uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False)
 
@@ -71,7 +70,9 @@ class Client:
             self.acknowledged[case["id"]] = [("start", {"known": {}, "budget": None})]
             for i in range(EVENTS_PER_CASE):
                 value += STEP
-                body = {"type": "undo"} if i % 2 else {"type": "answer", "feature": "pulse", "value": round(value, 3)}
+                body: dict[str, Any] = (
+                    {"type": "undo"} if i % 2 else {"type": "answer", "feature": "pulse", "value": round(value, 3)}
+                )
                 case = self.ask(f"/api/cases/{case['id']}/events", {**body, "version": case["version"]})
                 self.acknowledged[case["id"]].append((body["type"], body.get("value")))
                 if done():

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,12 +28,12 @@ def instructions():
 
 def given(arguments):
     """The options of `askwise serve` that arguments stand for, as the command line itself reads them."""
-    command = typer.main.get_command(app).commands["serve"]
-    return command.make_context("serve", list(arguments)).params
+    commands: Any = typer.main.get_command(app)
+    return commands.commands["serve"].make_context("serve", list(arguments)).params
 
 
 def dockerfile():
-    found = {}
+    found: dict[str, list[str]] = {}
     for name, argument in instructions():
         found.setdefault(name, []).append(argument)
     return found
@@ -67,8 +68,8 @@ def test_the_image_runs_the_command_as_it_is(tmp_path):
     names = [name for name, _ in instructions()]
     assert found["USER"] == ["askwise"]
     assert names.index("USER") < names.index("ENTRYPOINT")
-    url = re.search(r"ASKWISE_DB=(\S+)", found["ENV"][0])[1]
-    assert connect(url).url.database.startswith(f"{found['VOLUME'][0]}/")
+    (url,) = re.findall(r"ASKWISE_DB=(\S+)", found["ENV"][0])
+    assert str(connect(url).url.database).startswith(f"{found['VOLUME'][0]}/")
 
 
 def test_compose_starts_that_image_with_postgresql():

@@ -170,8 +170,7 @@ def test_a_request_that_never_ends_is_given_up(monkeypatch):
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.01)
 
     async def read():
-        body = guard._Body(lambda: asyncio.sleep(60), 100)
-        await body()
+        await guard._Body(lambda: asyncio.sleep(60, {}), 100)()
 
     with pytest.raises(Exception, match="408"):
         asyncio.run(read())

@@ -115,7 +115,7 @@ def _run(settings: Settings) -> None:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=30,
-            timeout_worker_healthcheck=60,
+            timeout_worker_healthcheck=10,
             h11_max_incomplete_event_size=32_768,
             limit_concurrency=500,
         )
