@@ -142,8 +142,8 @@ def main() -> None:
     p50, p95, most = (1000 * float(np.quantile(seconds, level)) for level in (0.5, 0.95, 1.0))
     print(
         f"{options.sessions} sessions, {options.workers} workers: {n_answers} answers, none lost; answer -> next "
-        f"suggestion p50 {p50:.0f} ms, p95 {p95:.0f} ms, max {most:.0f} ms; predict of one row {1000 * before:.1f} ms alone, "
-        f"{1000 * during:.1f} ms beside the server; p95 = {p95 / 1000 / before:.1f} x predict alone"
+        f"suggestion p50 {p50:.0f} ms, p95 {p95:.0f} ms, max {most:.0f} ms; predict of one row {1000 * before:.1f} ms "
+        f"alone, {1000 * during:.1f} ms beside the server; p95 = {p95 / 1000 / before:.1f} x predict alone"
     )
 
 
