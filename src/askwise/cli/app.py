@@ -47,7 +47,7 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, serve, bench, report):
+for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report, serve):
     app.command()(command)
 
 
