@@ -22,6 +22,7 @@ from askwise.cli.explain import explain
 from askwise.cli.fit import fit
 from askwise.cli.prices import prices
 from askwise.cli.report import report
+from askwise.cli.serve import serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 Version = Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")]
@@ -46,7 +47,7 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report):
+for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report, serve):
     app.command()(command)
 
 
