@@ -48,7 +48,7 @@ LAYERS = [
     ["selector"],
     ["persistence"],
     ["baselines", "vision"],
-    ["reference_models", "bench", "cli"],
+    ["reference_models", "bench", "cli", "web"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1

@@ -1,4 +1,4 @@
-"""The command line: `askwise demo`, `ask`, `bench` and `report`."""
+"""The command line: `askwise demo`, `ask`, `bench`, `report` and `serve`."""
 
 
 def main() -> None:

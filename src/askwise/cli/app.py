@@ -1,4 +1,4 @@
-"""The command line: `askwise demo`, `ask`, `bench` and `report`, each in a module of its own.
+"""The command line: `askwise demo`, `ask`, `bench`, `report` and `serve`, each in a module of its own.
 
 Results go to standard output, progress and notes to standard error. Heavy imports are inside the commands, so that
 ``askwise --help`` answers at once.
@@ -16,6 +16,7 @@ from askwise.cli.ask import ask
 from askwise.cli.bench import bench
 from askwise.cli.demo import demo
 from askwise.cli.report import report
+from askwise.cli.serve import serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 Version = Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")]
@@ -40,7 +41,7 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, ask, bench, report):
+for command in (demo, ask, bench, report, serve):
     app.command()(command)
 
 
