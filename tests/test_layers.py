@@ -23,6 +23,7 @@ LAYERS = [
         "error_costs",
         "errors",
         "columns",
+        "desk",
         "schema",
         "subsets",
         "uncertainty",
@@ -52,8 +53,8 @@ LAYERS = [
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
-# save() hands over to the package that knows how, when it is called.
-ALLOWED_WHEN_CALLED = {("acquire", "persistence")}
+# save() and Desk.load() hand over to the package that knows how, when they are called.
+ALLOWED_WHEN_CALLED = {("acquire", "persistence"), ("desk", "persistence")}
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path

@@ -50,6 +50,10 @@ class Policy(BaseEstimator):
     """
 
     reads_budget = False
+    compares_gains = False
+    """Whether `gains` are expected gains, so that those of two features can be compared."""
+    reason = "The policy in use ranks it first."
+    """Why the feature with the highest score comes next, in words."""
 
     @property
     def refits(self) -> bool:
@@ -129,6 +133,9 @@ class Greedy(Policy):
         features that tell little come first. On validation rows of four tables under random prices, neither was better.
     """
 
+    compares_gains = True
+    reason = "It has the highest expected gain for its price."
+
     def __init__(
         self, value: str | Value = "neighbors", risk_weight: float | None = None, price_rule: str = "per price"
     ) -> None:
@@ -192,6 +199,7 @@ class Static(Policy):
     """
 
     refits = True
+    reason = "It is next in the fixed order of the policy."
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
         self.relevance = relevance
@@ -227,6 +235,7 @@ class Random(Policy):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
 
     refits = True
+    reason = "The policy asks in random order."
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
