@@ -95,7 +95,7 @@ function help() {
     title: t("keys"),
     body: h("div", {}, h("dl", { class: "keys" },
       SHORTCUTS.map(([key, text]) => h("div", {}, h("dt", {}, h("kbd", {}, "Alt"), " + ", h("kbd", {}, key)), h("dd", {}, t(text)))),
-      h("div", {}, h("dt", {}, h("kbd", {}, "Enter")), h("dd", {}, t("key enter"))),
+      h("div", {}, h("dt", {}, h("kbd", {}, "Enter")), h("dd", {}, t("key enter")))),
       h("p", { class: "hint" }, t("key mac"))),
     buttons: [["", t("close")]],
   });
