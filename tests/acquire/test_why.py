@@ -125,7 +125,7 @@ def test_why_nothing_more_is_asked(numbers):
     assert sure["advice"] == "stop"
     assert sure["feature"] is None
     assert "stopping rule" in sure["reason"]
-    done = selector.start(known={name: 1.5 for name in X.columns}).why()
+    done = selector.start(known=dict.fromkeys(X.columns, 1.5)).why()
     assert done["reason"] == "Nothing is left to ask."
 
 

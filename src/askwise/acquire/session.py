@@ -112,10 +112,6 @@ class Session:
         ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
         return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
 
-    def can_continue(self) -> bool:
-        """Whether some feature could still be acquired, even if the stopping rule is met."""
-        return bool(self._state.buyable().any())
-
     def suggest_set(self, price: float) -> SuggestedSet:
         """The features to order together, whose results come back together, within `price` and the budget left.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,6 +16,7 @@ from askwise import __version__
 from askwise.acquire.session import Session
 from askwise.errors import InvalidInput
 from askwise.web.description import Description
+from askwise.web.logs import log
 from askwise.web.messages import NewCase, NewEvent
 from askwise.web.opened import Opened, probability
 from askwise.web.refusals import Refused, no_case
@@ -61,11 +64,8 @@ class Cases:
         budget = None if request.budget is None else float(request.budget)
         value = {"known": dict(request.known), "budget": budget}
         start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
-        with self._computing:
-            try:
-                opened = Opened(request.label, start, self._session(value))
-            except InvalidInput as error:
-                raise Refused(422, str(error), "known") from None
+        with self._computing, _refusals("known"):
+            opened = Opened(request.label, start, self._session(value), self._description.desk)
             _ = opened.view
         self._store.create(opened.row, _with_outcome(start, opened), _key_for(key, start))
         self._keep(opened)
@@ -124,11 +124,8 @@ class Cases:
         before = opened.view["report"]
         named = request.type in ("answer", "unavailable")
         answered = request.type == "answer"
-        with self._computing:
-            try:
-                opened.apply(request.type, request.feature, request.value)
-            except InvalidInput as error:
-                raise Refused(422, str(error), _field(request, before)) from None
+        with self._computing, _refusals(_field(request, before)):
+            opened.apply(request.type, request.feature, request.value)
             self._drop(opened.id)
             event = self._event(
                 opened.id,
@@ -167,7 +164,7 @@ class Cases:
         self._replayed()
         with self._computing:
             try:
-                opened = Opened(label, events[0], self._session(events[0].value))
+                opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
                 opened.replay(events[1:])
             except InvalidInput as error:
                 message = f"The case was recorded with another model ({events[0].model}), and this one refuses it"
@@ -229,6 +226,18 @@ class Cases:
     def _drop(self, case_id: str) -> None:
         with self._guard:
             self._kept.pop(case_id, None)
+
+
+@contextmanager
+def _refusals(field: str) -> Iterator[None]:
+    """Tell a client what is wrong with a field, also where only the wrapped model finds it, such as a huge number."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise Refused(422, str(error), field) from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        log("value refused by the model", logging.WARNING, error)
+        raise Refused(422, "The model does not take this value.", field) from None
 
 
 def _with_outcome(event: Event, opened: Opened, spent: float = 0.0) -> Event:

@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from pydantic.types import StringConstraints
 
+LARGEST = 2**53 - 1
+"""The largest whole number that means the same in JSON everywhere; no measurement is larger."""
+
 
 def _writable(text: str) -> str:
     """Text that every database and log takes: no control characters, no halves of surrogate pairs."""
@@ -18,7 +21,7 @@ def _writable(text: str) -> str:
 
 Text = Annotated[str, StringConstraints(strict=True, max_length=1000), AfterValidator(_writable)]
 Label = Annotated[str, StringConstraints(strict=True, max_length=200, strip_whitespace=True), AfterValidator(_writable)]
-Number = StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Number = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=-LARGEST, le=LARGEST)]
 Scalar = StrictBool | Number | Text
 Value = Scalar | dict[Text, Scalar | None]
 EventType = Literal["answer", "unavailable", "undo", "finish", "reopen"]

@@ -6,11 +6,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from askwise.acquire.session import Session
+from askwise.desk import Desk
 from askwise.web.store import CaseRow, Event
 
 
 class Opened:
     """A case in memory.
+
+    Parameters
+    ----------
+    label
+        What the case is called.
+    start, session
+        The first event, and the session that it has started.
+    desk
+        The words for `Session.why`.
 
     Attributes
     ----------
@@ -20,20 +30,21 @@ class Opened:
         After the last event.
     """
 
-    def __init__(self, label: str, start: Event, session: Session) -> None:
+    def __init__(self, label: str, start: Event, session: Session, desk: Desk) -> None:
         self.id, self.label, self.created, self.by, self.model = start.case_id, label, start.at, start.by, start.model
         self.version, self.state, self.updated = start.version, "open", start.at
-        self.session = session
+        self._session, self._desk = session, desk
         self._view: dict[str, Any] | None = None
 
     @property
     def view(self) -> dict[str, Any]:
         """The case, ready for JSON; computed once per version, and never changed afterwards."""
         if self._view is None:
-            report = self.session.report()
+            report = self._session.report()
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
-            self._view = {**shown, "report": report, "why": _why(self.session), "advice": _advice(self.session)}
+            why = self._session.why(self._desk)
+            self._view = {**shown, "report": report, "why": why, "advice": why["advice"]}
         return self._view
 
     @property
@@ -55,11 +66,11 @@ class Opened:
     def apply(self, kind: str, feature: str | None, value: Any) -> None:
         """What an event does to the session; if that fails, nothing is changed."""
         if kind == "answer":
-            self.session.answer(str(feature), value)
+            self._session.answer(str(feature), value)
         elif kind == "unavailable":
-            self.session.unavailable(str(feature))
+            self._session.unavailable(str(feature))
         elif kind == "undo":
-            self.session.undo()
+            self._session.undo()
 
     def advance(self, kind: str, at: str) -> None:
         """Count an event that was applied."""
@@ -76,20 +87,3 @@ class Opened:
 def probability(report: dict[str, Any]) -> float:
     """The probability of the predicted class."""
     return float(report["probabilities"][str(report["prediction"])])
-
-
-def _why(session: Session) -> dict[str, Any]:
-    """Why the suggested feature, or why to stop."""
-    if hasattr(session, "why"):
-        found: dict[str, Any] = session.why()
-        return found
-    suggestion = session.suggest()
-    if suggestion is None:
-        return {"text": "Nothing more is worth its price, or nothing is left to ask."}
-    return {"text": f"{suggestion.feature} is expected to tell the most for its price."}
-
-
-def _advice(session: Session) -> str:
-    if session.suggest() is not None:
-        return "ask"
-    return "stop" if session.can_continue() else "nothing left"

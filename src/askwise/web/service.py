@@ -30,7 +30,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.tokens = read_tokens(settings.token_file)
-        self.description = Description(selector, settings.folder)
+        self.description = Description(selector, settings.folder, settings.key_file)
         self.store = Store(settings.url)
         at_once = max(1, (os.cpu_count() or 1) // settings.workers)
         self.cases = Cases(selector, self.description, self.store, at_once, self.metrics.replayed)
