@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
+from askwise.desk import Desk, Shown
+from askwise.epistemic import AuxiliaryEnsemble
 
 CALIBRATION_ROWS = 100
 WORDS = {
@@ -53,7 +54,8 @@ def heart_selector() -> Any:
     y = np.where(np.asarray(data.y) == 1, "disease", "no disease")
     order = np.random.default_rng(0).permutation(len(X))
     rest, train = order[:CALIBRATION_ROWS], order[CALIBRATION_ROWS:]
-    selector = DynamicFeatureSelector(_model(X, y, train), costs=data.prices, epistemic="distance", random_state=0)
+    members = AuxiliaryEnsemble(n_members=3, random_state=0)
+    selector = DynamicFeatureSelector(_model(X, y, train), costs=data.prices, epistemic=members, random_state=0)
     selector.fit(X.iloc[train], y[train])
     selector.calibrate_stop(X.iloc[rest], agreement=0.9)
     return selector
@@ -67,7 +69,7 @@ def _model(X: pd.DataFrame, y: np.ndarray, rows: np.ndarray) -> Any:
     return model.fit(X.iloc[rows], y[rows])
 
 
-def write_desk(folder: Path) -> None:
-    """Labels, units and currency, beside the manifest."""
-    features = {name: {"label": label, "unit": unit} for name, (label, unit) in LABELS.items()}
-    (folder / "desk.json").write_text(json.dumps({"currency": "CAD", "features": features}))
+def save_heart(folder: Path) -> None:
+    """A saved selector of the heart data with the words of the desk."""
+    features = {name: Shown(label, unit) for name, (label, unit) in LABELS.items()}
+    heart_selector().save(folder, desk=Desk("CAD", features))

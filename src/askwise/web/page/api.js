@@ -20,34 +20,39 @@ export function setToken(text) {
 
 export const hasToken = () => Boolean(token);
 
-/** A key for one intent: sent again with it, the same call is done once. */
-export const newKey = () =>
+const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-async function call(method, path, body, key) {
+let unanswered = null; // a call whose answer was lost: sent again with the same key, it is done once
+
+async function call(method, path, body) {
   const headers = { Accept: "application/json" };
   if (token) headers.Authorization = `Bearer ${token}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (key) headers["Idempotency-Key"] = key;
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  if (text) {
+    if (unanswered?.text !== path + text) unanswered = { text: path + text, key: newKey() };
+    headers["Content-Type"] = "application/json";
+    headers["Idempotency-Key"] = unanswered.key;
+  }
   let reply;
   try {
-    reply = await fetch(`api/${path}`, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    reply = await fetch(`api/${path}`, { method, headers, body: text });
   } catch {
     throw new Refused(0, null); // the server cannot be reached
   }
+  if (text) unanswered = null;
   if (reply.ok) return reply;
   throw new Refused(reply.status, await reply.json().catch(() => null));
 }
 
 const json = async (...call_) => (await call(...call_)).json();
-const theCase = (body) => body.case ?? body;
 const place = (id) => `cases/${encodeURIComponent(id)}`;
 
 export const getSelector = () => json("GET", "selector");
 export const listCases = (query) => json("GET", `cases?${new URLSearchParams(query)}`);
-export const getCase = async (id) => theCase(await json("GET", place(id)));
-export const startCase = async (body, key) => theCase(await json("POST", "cases", body, key));
-export const sendEvent = async (id, event, key) => theCase(await json("POST", `${place(id)}/events`, event, key));
+export const getCase = (id) => json("GET", place(id));
+export const startCase = (body) => json("POST", "cases", body);
+export const sendEvent = (id, event) => json("POST", `${place(id)}/events`, event);
 export const deleteCase = (id) => call("DELETE", place(id));
 
 /** The audit trail of a case as a file. */

@@ -1,6 +1,6 @@
 // One case: what to ask next, what the model says so far, and every step that led there.
 
-import { deleteCase, getCase, newKey, sendEvent, trailFile } from "./api.js";
+import { deleteCase, getCase, sendEvent, trailFile } from "./api.js";
 import { announce, ask, byId, h, show } from "./dom.js";
 import { adviceCard, nextCard, ranking } from "./next.js";
 import { budgetCard, predictionCard, stepsCard } from "./sofar.js";
@@ -11,14 +11,14 @@ let view = null; // the case on the screen
 /** Show a case; what was typed for it is kept when it is shown again. */
 export async function caseView(id, selector, fail) {
   const drafts = view?.id === id ? view.drafts : {};
-  view = { id, selector, fail, drafts, chosen: view?.id === id ? view.chosen : null, notice: null, key: newKey() };
+  view = { id, selector, fail, drafts, chosen: view?.id === id ? view.chosen : null, notice: null };
   const mine = view;
   try {
     mine.case = await getCase(id);
   } catch (error) {
     return fail(error);
   }
-  if (mine === view) draw("title");
+  if (mine === view) draw();
 }
 
 export const leaveCase = () => { view = null; };
@@ -28,7 +28,7 @@ export const commands = () => (view?.case ? {
   undo: () => byId("undo")?.click(),
   unavailable: () => byId("unavailable")?.click(),
   why: () => { const why = byId("why"); if (why) { why.open = !why.open; why.querySelector("summary").focus(); } },
-  others: () => document.querySelector(".ranking button")?.focus(),
+  others: () => document.querySelector(".others button")?.focus(),
   suggested: () => byId("suggested")?.click(),
   finish: () => (byId("finish") ?? byId("reopen"))?.click(),
   print: () => window.print(),
@@ -51,7 +51,7 @@ function draw(focus = "answer") {
       h("div", { class: "work" },
         adviceCard(context(feature)), next?.node, open ? ranking(context(feature)) : null,
         stepsCard(one, spec, undoButton(one))),
-      h("div", { class: "state" },
+      h("div", { class: "now" },
         predictionCard(report, selector.classes), budgetCard(report))),
     footer(one, selector)));
   view.next = next;
@@ -67,8 +67,8 @@ const context = (feature) => ({
 
 function header(one) {
   return h("div", { class: "head" },
-    h("div", {},
-      h("p", { class: "crumb" }, h("a", { href: "#/" }, t("cases"))),
+    h("div", { class: "title" },
+      h("p", { class: "crumb" }, h("a", { href: "#/" }, `← ${t("cases")}`)),
       h("h1", { id: "title", tabindex: "-1" }, one.label || t("no label")),
       h("p", { class: "hint" }, h("span", { class: `tag ${one.state}` }, t(`state ${one.state}`)), " ",
         t("started", { date: date(one.created), by: one.by ? t("by", { name: one.by }) : "" }))),
@@ -112,12 +112,10 @@ async function send(event) {
   mine.busy = true;
   byId("main").classList.add("busy");
   try {
-    const newer = await sendEvent(mine.id, { ...event, version: mine.case.version }, mine.key);
+    const newer = await sendEvent(mine.id, { ...event, version: mine.case.version });
     if (mine !== view) return;
-    mine.key = newKey();
     accept(event, newer);
   } catch (error) {
-    if (error.status) mine.key = newKey(); // unanswered calls are sent again with the same key
     if (mine === view) refused(error, event);
   } finally {
     mine.busy = false;
@@ -139,7 +137,7 @@ function accept(event, newer) {
 
 function refused(error, event) {
   if (error.status === 409 && error.case) return overtaken(error.case, event);
-  if (error.status === 428 && view.next) return view.next.warn(error.message);
+  if (error.status === 428 && view.next) return view.next.warn(error.message, event.value);
   if (error.status === 422 && event.type === "answer" && view.next) return view.next.complain(error.message, error.field);
   return view.fail(error, noticeBox());
 }

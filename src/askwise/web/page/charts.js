@@ -3,20 +3,20 @@
 import { h, svg } from "./dom.js";
 import { percent, t } from "./words.js";
 
-const MOST_LINES = 6; // further classes are in the table of steps
+const MOST_LINES = 6;
 const WIDTH = 340, HEIGHT = 150, LEFT = 34, RIGHT = 14, TOP = 8, BOTTOM = 20;
 
-/** The classes that are drawn, most likely first, with the color each keeps through a case. */
+/** The classes that are drawn, in their own order or, if there are many, the most likely; each keeps its color. */
 export function drawn(probabilities, order) {
-  const ranked = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-  return ranked.map(([label, share]) => ({ label, share, color: `c${order.indexOf(label) % MOST_LINES}` }));
+  const all = order.map((label, k) => ({ label, share: probabilities[label] ?? 0, color: `c${k % MOST_LINES}` }));
+  return all.length > MOST_LINES ? all.sort((a, b) => b.share - a.share).slice(0, MOST_LINES) : all;
 }
 
 /** Lines of the class probabilities over the steps of a trace. */
 export function history(trace, classes, names) {
   const at = (k) => LEFT + (trace.length < 2 ? 0 : (k * (WIDTH - LEFT - RIGHT)) / (trace.length - 1));
   const height = (share) => TOP + (1 - share) * (HEIGHT - TOP - BOTTOM);
-  const lines = classes.slice(0, MOST_LINES).map(({ label, color }) => {
+  const lines = classes.map(({ label, color }) => {
     const points = trace.map((step, k) => [at(k), height(step.probabilities[label] ?? 0)]);
     return svg("g", { class: color },
       svg("polyline", { class: "line", points: points.map((point) => point.join(",")).join(" ") }),
@@ -29,7 +29,7 @@ export function history(trace, classes, names) {
   const every = Math.ceil(trace.length / 10);
   const steps = trace.map((_, k) => (k % every ? null
     : svg("text", { class: "tick", x: at(k), y: HEIGHT - 4, "text-anchor": "middle" }, k === 0 ? t("start") : String(k))));
-  const said = classes.slice(0, MOST_LINES).map(({ label }) =>
+  const said = classes.map(({ label }) =>
     `${label}: ${percent(trace[0].probabilities[label] ?? 0)} → ${percent(trace.at(-1).probabilities[label] ?? 0)}`);
   return svg("svg", {
     class: "history", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${t("history")} ${said.join("; ")}`,

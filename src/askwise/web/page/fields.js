@@ -12,7 +12,7 @@ let count = 0;
  * `draft` is what was typed before ({column: text}); `read` gives {value}, {empty: true} or {problem, node}.
  */
 export function field(feature, draft = {}, { legend = null } = {}) {
-  const columns = feature.kind === "group" ? feature.columns.map(column) : [feature];
+  const columns = feature.kind === "group" ? feature.columns : [feature];
   const parts = columns.map((one) => part(one, draft, legend ?? one.label ?? one.name));
   const node = h("div", { class: "field" }, parts.map((one) => one.node));
   node.addEventListener("input", () => parts.forEach((one) => one.keep()));
@@ -35,7 +35,15 @@ export function field(feature, draft = {}, { legend = null } = {}) {
   };
 }
 
-const column = (one) => (typeof one === "string" ? { name: one, label: one, kind: "text" } : one);
+/** What is unusual about a value, in sentences: each number outside of its range. */
+export function unusual(feature, value) {
+  const cells = feature.kind === "group" ? value : { [feature.name]: value };
+  return (feature.kind === "group" ? feature.columns : [feature]).flatMap((one) => {
+    const cell = cells[one.name];
+    if (typeof cell !== "number" || !((one.low ?? cell) > cell || (one.high ?? cell) < cell)) return [];
+    return [t("outside range", { label: one.label || one.name, value: shown(cell, one.unit), range: hintOf(one) })];
+  });
+}
 
 function part(one, draft, label) {
   const id = `field-${++count}`;
@@ -57,8 +65,9 @@ function part(one, draft, label) {
 }
 
 function hintOf(one) {
-  if (one.kind !== "number" || one.low === null || one.low === undefined) return "";
-  return t("range", { low: number(one.low, 6), high: number(one.high, 6), unit: one.unit ?? "" }).trim();
+  const [low, high] = [one.low, one.high].map((end) => (end === null || end === undefined ? "…" : number(end)));
+  if (one.kind !== "number" || low === high) return "";
+  return t("range", { low, high, unit: one.unit ?? "" }).trim();
 }
 
 function typed(one, id, label, described, raw = "") {

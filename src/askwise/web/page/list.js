@@ -64,7 +64,7 @@ function filters(reload) {
 }
 
 const head = () => h("thead", {}, h("tr", {},
-  ["case", "prediction", "spent", "updated", "state"].map((name) => h("th", { scope: "col", class: name }, t(name)))));
+  ["case", "prediction", "spent", "updated", "state"].map((name) => h("th", { scope: "col", class: name === "spent" ? "number" : "" }, t(name)))));
 
 function row(one) {
   return h("tr", {},

@@ -1,11 +1,12 @@
 // What to do next: the suggested test with its price and expected gain, the others to choose from, or the advice to stop.
 
 import { bar, h } from "./dom.js";
-import { field } from "./fields.js";
+import { field, unusual } from "./fields.js";
 import { warning } from "./warning.js";
 import { money, percent, t } from "./words.js";
 
 const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02; // shares of the uncertainty that is left
+const MOST_SHOWN = 8; // tests in the list of others, at first
 
 /** The expected gain of a test in plain words; `entry` is one of the ranking. */
 function gainInWords(entry, report) {
@@ -46,17 +47,18 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
   const node = h("section", { class: "card next", "aria-labelledby": "next-title" },
     h("p", { class: "eyebrow" }, t(suggested ? "ask next" : "your choice")),
     h("div", { class: "name" }, h("h2", { id: "next-title" }, labelOf(feature)),
-      h("span", { class: "price" }, entry ? money(entry.cost) : money(spec(feature).price))),
+      h("span", { class: "price" }, entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
     h("p", { class: "gain" }, entry ? gainInWords(entry, report) : t("gain unknown")),
     suggested ? whyBox(one.why, labelOf, spec) : h("p", { class: "hint" },
       report.suggestion ? t("instead", { test: labelOf(report.suggestion) }) : t("instead of nothing")),
+    suggested && one.why?.hint ? h("p", { class: "notice good" }, t("could stop")) : null,
     form);
   return {
     node,
     focus: input.focus,
     complain: (text, column) => { input.complain(text, column); input.focus(); },
-    warn(text) {
-      const box = warning(text, () => submit(true), () => { notice.replaceChildren(); input.focus(); });
+    warn(text, value) {
+      const box = warning(unusual(spec(feature), value), text, () => submit(true), () => { notice.replaceChildren(); input.focus(); });
       notice.replaceChildren(box.node);
       box.focus();
     },
@@ -89,43 +91,54 @@ function outcomes(why, labelOf, spec) {
       h("td", {}, t(one.changes_decision ? "why changes" : "why stays", { decision: one.decision, share: percent(one.probability) }))))));
 }
 
-/** The other tests, best first, each of which can be chosen instead. */
-export function ranking({ report, selector, feature, labelOf, choose }) {
+/** The other tests, best value for the price first, each of which can be chosen instead. */
+export function ranking({ one, report, feature, labelOf, choose }) {
   const ranked = report.ranking.filter((entry) => entry.feature !== feature);
-  const named = new Set([...report.ranking.map((entry) => entry.feature), ...report.unavailable, ...Object.keys(report.known)]);
-  const rest = selector.features.filter((other) => !named.has(other.name) && other.name !== feature);
+  const names = new Set([feature, ...report.ranking.map((entry) => entry.feature)]);
+  const rest = Object.entries(one.prices).filter(([name]) => !names.has(name));
   if (!ranked.length && !rest.length) return null;
-  const best = Math.max(...report.ranking.map((entry) => entry.gain ?? 0));
-  const line = (name, price, gain, share, worth) => h("li", {},
-    h("button", { type: "button", onclick: () => choose(name) },
-      h("span", { class: "test" }, labelOf(name)),
-      h("span", { class: "price" }, money(price)),
-      worth === null ? null : [bar(worth, "thin"), h("span", { class: "hint" }, gain)]));
+  const most = Math.max(...report.ranking.map((entry) => settled(entry, report)), 0.01);
+  const saving = report.expected_error_cost !== undefined;
+  const line = (name, price, gain) => h("li", {}, h("button", { type: "button", onclick: () => choose(name) },
+    h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)), gain));
   const over = (price) => report.budget_left !== null && price > report.budget_left * (1 + 1e-9);
-  return h("section", { class: "card", "aria-labelledby": "others-title" },
-    h("h2", { id: "others-title" }, t(report.ranking.length ? "others" : "others anyway")),
-    h("p", { class: "hint" }, t(report.ranking.length ? "others hint" : "others anyway hint")),
-    h("ol", { class: "ranking" },
-      ranked.map((entry) => line(entry.feature, entry.cost,
-        report.expected_error_cost === undefined ? t("settles", { share: percent(settled(entry, report)) }) : gainInWords(entry, report),
-        settled(entry, report), best > 0 ? Math.max(0, entry.gain ?? 0) / best : 0)),
-      rest.map((other) => (over(other.price)
-        ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(other.name)), h("span", { class: "price" }, money(other.price)),
-          h("span", { class: "hint" }, t("over budget")))
-        : line(other.name, other.price, "", 0, null)))));
+  const items = [
+    ...ranked.map((entry) => line(entry.feature, entry.cost, saving ? h("span", { class: "hint wide" }, gainInWords(entry, report)) : [
+      bar(settled(entry, report) / most, "thin"),
+      h("span", { class: "hint" }, t("settles", { share: percent(settled(entry, report)) }))])),
+    ...rest.map(([name, price]) => (over(price)
+      ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)),
+        h("span", { class: "hint wide" }, t("over budget")))
+      : line(name, price, null))),
+  ];
+  const key = report.ranking.length ? "others" : "others anyway";
+  return h("section", { class: "card others", "aria-labelledby": "others-title" },
+    h("h2", { id: "others-title" }, t(key)), h("p", { class: "hint" }, t(`${key} hint`)), folded(items));
+}
+
+/** A long list is cut, with a button that shows the rest. */
+function folded(items) {
+  const list = h("ol", { class: "ranking" }, items);
+  if (items.length <= MOST_SHOWN + 2) return list;
+  const rest = items.slice(MOST_SHOWN);
+  rest.forEach((item) => { item.hidden = true; });
+  const more = h("button", {
+    type: "button", class: "small",
+    onclick: () => { rest.forEach((item) => { item.hidden = false; }); more.remove(); (rest[0].querySelector("button") ?? list).focus(); },
+  }, t("show all", { count: items.length }));
+  return [list, h("p", {}, more)];
 }
 
 /** The advice to stop with what the guarantee says, that nothing is left, or that the case is finished. */
-export function adviceCard({ one, report, selector, send }) {
+export function adviceCard({ one, report, send }) {
   const finished = one.state === "finished";
   if (!finished && one.advice === "ask") return null;
   const kind = finished ? "finished" : one.advice;
-  const promise = report.guarantee ?? selector.guarantee?.text;
   return h("section", { class: `card advice ${kind === "stop" ? "good" : ""}`, "aria-labelledby": "advice" },
     h("h2", { id: "advice", tabindex: "-1" }, t(`advice ${kind}`)),
     h("p", {}, t(`advice text ${kind}`)),
-    promise ? h("blockquote", { lang: "en" }, promise) : null,
-    kind === "stop" && !promise ? h("p", { class: "hint" }, t("no guarantee")) : null,
+    report.guarantee ? h("blockquote", { lang: "en" }, report.guarantee) : null,
+    kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
     finished ? null : h("p", { class: "actions" },
       h("button", { type: "button", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));
 }

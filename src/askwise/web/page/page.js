@@ -140,6 +140,7 @@ async function begin() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tools);
   document.addEventListener("keydown", shortcut);
   window.addEventListener("hashchange", route);
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((box) => { box.open = true; }));
   await route();
 }
 

@@ -9,13 +9,15 @@ export function predictionCard(report, order) {
   const classes = drawn(report.probabilities, order.map(String));
   const before = report.trace.at(-2)?.probabilities;
   const names = report.trace.map((step, k) => (k ? String(k) : t("start")));
-  return h("section", { class: "card", "aria-labelledby": "prediction-title" },
+  return h("section", { class: "card prediction", "aria-labelledby": "prediction-title" },
     h("h2", { id: "prediction-title", class: "eyebrow" }, t("prediction so far")),
     h("p", { class: "verdict" }, h("span", {}, String(report.prediction)),
       h("strong", {}, percent(report.probabilities[String(report.prediction)]))),
-    h("ul", { class: "classes" }, classes.map(({ label, share, color }) => h("li", { class: color },
+    h("ul", { class: "classes" }, classes.map(({ label, share, color }) => h("li", {
+      class: `${color} ${label === String(report.prediction) ? "predicted" : ""}` },
       h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, percent(share)),
       h("span", { class: "change" }, before ? change(share - (before[label] ?? 0)) : "")))),
+    classes.length < order.length ? h("p", { class: "hint" }, t("other classes", { count: order.length - classes.length })) : null,
     history(report.trace, classes, names),
     warnings(report),
     h("dl", {}, courses(report, order.length)),
@@ -38,18 +40,19 @@ function courses(report, classes) {
   ];
   const { epistemic } = report.uncertainty;
   if (epistemic !== null && epistemic !== undefined) {
-    rows.push(course(t("epistemic"), t("epistemic hint"), of((step) => step.uncertainty.epistemic), most, level(epistemic, most)));
+    rows.push(course(t("epistemic"), t("epistemic hint"), of((step) => step.uncertainty.epistemic),
+      Math.max(most / 2, ...of((step) => Number(step.uncertainty.epistemic) || 0)), level(epistemic, most)));
   }
   return rows;
 }
 
-/** An uncertainty in nats as a word and its share of the largest possible. */
+/** An uncertainty in nats as a word, by its share of the largest that a prediction can have. */
 function level(value, most) {
   if (value === null || value === undefined) return t("missing");
   if (typeof value !== "number") return t("level extreme");
   const share = value / most;
   const word = share < 0.15 ? "low" : share < 0.5 ? "moderate" : "high";
-  return `${t(`level ${word}`)} (${percent(Math.min(1, share))})`;
+  return t(`level ${word}`);
 }
 
 function warnings(report) {
@@ -62,7 +65,7 @@ function warnings(report) {
 export function budgetCard(report) {
   const left = report.budget_left;
   const whole = left === null ? null : report.spent + left;
-  return h("section", { class: "card", "aria-labelledby": "budget-title" },
+  return h("section", { class: "card budget", "aria-labelledby": "budget-title" },
     h("h2", { id: "budget-title", class: "eyebrow" }, t("budget")),
     h("p", { class: "money" }, h("strong", {}, money(report.spent)), " ",
       whole === null ? t("spent no limit") : t("spent of", { budget: money(whole) })),
@@ -83,17 +86,19 @@ export function stepsCard(one, spec, undo) {
   const after = (step) => `${step.prediction} ${percent(step.probabilities[String(step.prediction)])}`;
   const row = (kind, cells) => h("tr", { class: kind }, cells.map(([title, text, css], k) =>
     (k === 1 ? h("th", { scope: "row", "data-name": title }, text) : h("td", { "data-name": title, class: css ?? "" }, text))));
+  const start = after(report.trace[0]);
   const rows = [
-    ...given.map(([feature, cell]) => row("given", [
-      [t("step"), "–"], [t("test"), name(feature)], [t("value"), value(feature, cell)], [t("price"), t("known before"), "number"],
-      [t("after"), ""]])),
-    row("start", [[t("step"), "0"], [t("test"), t("start")], [t("value"), ""], [t("price"), ""], [t("after"), after(report.trace[0])]]),
+    ...given.map(([feature, cell], k) => row("given", [
+      [t("step"), "0"], [t("test"), name(feature)], [t("value"), value(feature, cell)], [t("price"), t("known before"), "number"],
+      [t("after"), k === given.length - 1 ? start : ""]])),
+    ...(given.length ? [] : [row("start", [
+      [t("step"), "0"], [t("test"), t("start")], [t("value"), t("nothing known")], [t("price"), "", "number"], [t("after"), start]])]),
     ...report.trace.slice(1).map((step, k) => row(step.event, [
       [t("step"), String(k + 1)], [t("test"), name(step.feature)],
       [t("value"), step.event === "unavailable" ? t("was unavailable") : value(step.feature, step.value)],
       [t("price"), money(step.cost), "number"], [t("after"), after(step)]])),
   ];
-  return h("section", { class: "card", "aria-labelledby": "steps-title" },
+  return h("section", { class: "card history-of-steps", "aria-labelledby": "steps-title" },
     h("div", { class: "head" }, h("h2", { id: "steps-title" }, t("steps")), undo),
     h("table", { class: "steps" },
       h("thead", {}, h("tr", {}, ["step", "test", "value", "price", "after"].map((key) =>

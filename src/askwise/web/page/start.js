@@ -1,11 +1,12 @@
 // A new case: its name, what is known already, and a budget.
 
-import { newKey, startCase } from "./api.js";
+import { startCase } from "./api.js";
 import { h, show } from "./dom.js";
-import { field } from "./fields.js";
+import { field, unusual } from "./fields.js";
 import { moneySign, money, number, t } from "./words.js";
 import { warning } from "./warning.js";
 
+const MANY = 20; // tests from which on they can be searched
 const drafts = {}; // survives a login or a change of language, until the case is started
 
 export function newCase(selector, fail) {
@@ -19,7 +20,6 @@ export function newCase(selector, fail) {
   const fields = selector.features.map((feature) => ({ feature, ...field(feature, drafts.values[feature.name] ??= {}) }));
   const notice = h("div");
   const total = selector.features.reduce((sum, feature) => sum + feature.price, 0);
-  let key = newKey();
 
   async function submit(confirmed = false) {
     const read = fields.map((one) => ({ name: one.feature.name, ...one.read() }));
@@ -31,21 +31,21 @@ export function newCase(selector, fail) {
     if (confirmed) body.confirmed = true;
     form.inert = true;
     try {
-      const started = await startCase(body, key);
+      const started = await startCase(body);
       for (const name of Object.keys(drafts)) delete drafts[name];
       location.hash = `#/case/${encodeURIComponent(started.id)}`;
     } catch (error) {
       form.inert = false;
-      refused(error);
+      refused(error, known);
     }
   }
 
-  function refused(error) {
-    key = error.status ? newKey() : key; // unanswered calls are sent again with the same key
+  function refused(error, known) {
     const name = (error.field ?? "").replace(/^known\./, "");
     const found = fields.find((one) => one.feature.name === name) ?? (name === "budget" ? budget : null);
     if (error.status === 428) {
-      const box = warning(error.message, () => submit(true), () => { notice.replaceChildren(); (found ?? budget).focus(); });
+      const texts = fields.flatMap(({ feature }) => (feature.name in known ? unusual(feature, known[feature.name]) : []));
+      const box = warning(texts, error.message, () => submit(true), () => { notice.replaceChildren(); (found ?? budget).focus(); });
       notice.replaceChildren(box.node);
       return box.focus();
     }
@@ -63,6 +63,7 @@ export function newCase(selector, fail) {
         h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(total) }))))),
     h("section", { class: "card" },
       h("h2", {}, t("known already")), h("p", { class: "hint" }, t("known hint")),
+      fields.length > MANY ? finder(fields) : null,
       h("div", { class: "grid" }, fields.map((one) => one.node))),
     notice,
     h("p", { class: "actions" }, h("button", { class: "primary" }, t("start case")),
@@ -70,4 +71,14 @@ export function newCase(selector, fail) {
   label.addEventListener("input", () => { drafts.label = label.value; });
   show(form);
   label.focus();
+}
+
+/** A search among many tests; those that do not match are hidden. */
+function finder(fields) {
+  const search = h("input", { type: "search", placeholder: t("find"), "aria-label": t("find"), autocomplete: "off" });
+  search.addEventListener("input", () => {
+    const wanted = search.value.trim().toLowerCase();
+    fields.forEach(({ feature, node }) => { node.hidden = !`${feature.label} ${feature.name}`.toLowerCase().includes(wanted); });
+  });
+  return search;
 }

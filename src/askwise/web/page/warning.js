@@ -3,11 +3,12 @@
 import { h } from "./dom.js";
 import { t } from "./words.js";
 
-/** The warning; its first button goes back to the value, so that a second Enter never confirms by accident. */
-export function warning(text, confirm, change) {
+/** The warning, with `texts` or else with what the server said; its first button goes back to the value, so that a second Enter never confirms by accident. */
+export function warning(texts, said, confirm, change) {
   const back = h("button", { type: "button", onclick: change }, t("change value"));
   const node = h("div", { class: "notice warn", role: "alert" },
-    h("p", {}, h("strong", {}, t("unusual value")), " ", h("span", { lang: "en" }, text)),
+    h("p", {}, h("strong", {}, t("unusual value"))),
+    texts.length ? texts.map((text) => h("p", {}, text)) : h("p", { lang: "en" }, said),
     h("p", { class: "actions" }, back,
       h("button", { type: "button", class: "warn", onclick: confirm }, t("confirm value"))));
   return { node, focus: () => back.focus() };

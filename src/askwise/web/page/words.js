@@ -42,8 +42,8 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
-export const number = (value, digits = 4) =>
-  new Intl.NumberFormat(code, { maximumSignificantDigits: digits, useGrouping: false }).format(value);
+export const number = (value) =>
+  new Intl.NumberFormat(code, { maximumSignificantDigits: 15, useGrouping: false }).format(value);
 
 /** A share as a percentage; never rounded to a certainty that it is not. */
 export function percent(share) {
@@ -57,11 +57,10 @@ const written = (share) => new Intl.NumberFormat(code, { style: "percent", maxim
 
 /** An amount in the currency of the prices; a plain number where they have none. */
 export function money(amount) {
-  const digits = Number.isInteger(amount) ? 0 : 2;
-  const plain = { minimumFractionDigits: digits, maximumFractionDigits: 2 };
+  const plain = { maximumFractionDigits: 2 };
   if (!currency) return new Intl.NumberFormat(code, plain).format(amount);
   try {
-    return new Intl.NumberFormat(code, { ...plain, style: "currency", currency }).format(amount);
+    return new Intl.NumberFormat(code, { style: "currency", currency }).format(amount);
   } catch {
     return `${new Intl.NumberFormat(code, plain).format(amount)} ${currency}`;
   }
@@ -77,6 +76,6 @@ export function shown(value, unit = null) {
   if (value === null || value === undefined) return t("missing");
   if (typeof value === "object") return Object.values(value).map((cell) => shown(cell)).join(", ");
   if (typeof value === "boolean") return t(value ? "yes" : "no");
-  const text = typeof value === "number" ? number(value, 6) : String(value);
+  const text = typeof value === "number" ? number(value) : String(value);
   return unit ? `${text} ${unit}` : text;
 }
