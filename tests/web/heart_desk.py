@@ -54,7 +54,7 @@ def heart_selector() -> Any:
     y = np.where(np.asarray(data.y) == 1, "disease", "no disease")
     order = np.random.default_rng(0).permutation(len(X))
     rest, train = order[:CALIBRATION_ROWS], order[CALIBRATION_ROWS:]
-    members = AuxiliaryEnsemble(n_members=3, random_state=0)
+    members = AuxiliaryEnsemble(n_members=2, random_state=0)
     selector = DynamicFeatureSelector(_model(X, y, train), costs=data.prices, epistemic=members, random_state=0)
     selector.fit(X.iloc[train], y[train])
     selector.calibrate_stop(X.iloc[rest], agreement=0.9)
@@ -65,7 +65,7 @@ def _model(X: pd.DataFrame, y: np.ndarray, rows: np.ndarray) -> Any:
     numbers = [name for name in X.columns if name not in WORDS]
     encoder = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     columns = make_column_transformer((SimpleImputer(), numbers), (encoder, list(WORDS)))
-    model = make_pipeline(columns, RandomForestClassifier(40, min_samples_leaf=3, random_state=0))
+    model = make_pipeline(columns, RandomForestClassifier(25, min_samples_leaf=3, random_state=0))
     return model.fit(X.iloc[rows], y[rows])
 
 

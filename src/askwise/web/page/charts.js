@@ -46,7 +46,7 @@ export function course(name, explained, values, ceiling, text) {
   return h("div", { class: "course" },
     h("dt", {}, name, h("span", { class: "hint" }, explained)),
     h("dd", {},
-      svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+      values.length < 2 ? null : svg("svg", { class: "spark", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
         svg("line", { class: "grid", x1: 0, x2: width, y1: height - 3, y2: height - 3 }),
         svg("polyline", { class: "line", points: points.map((point) => point.join(",")).join(" ") }),
         last ? svg("circle", { class: "dot", cx: last[0], cy: last[1], r: 3 }) : null),

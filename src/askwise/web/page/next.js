@@ -5,7 +5,7 @@ import { field, unusual } from "./fields.js";
 import { warning } from "./warning.js";
 import { money, percent, t } from "./words.js";
 
-const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02; // shares of the uncertainty that is left
+const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02, LEAST = 0.005; // shares of the uncertainty that is left
 const MOST_SHOWN = 8; // tests in the list of others, at first
 
 /** The expected gain of a test in plain words; `entry` is one of the ranking. */
@@ -22,6 +22,11 @@ function gainInWords(entry, report) {
 function settled(entry, report) {
   const whole = (entry.gain ?? 0) * (entry.cost || 1);
   return Math.min(1, Math.max(0, whole / (report.uncertainty.total || Infinity)));
+}
+
+function settledInWords(entry, report) {
+  const share = settled(entry, report);
+  return share < LEAST ? t("settles nothing") : t("settles", { share: percent(share) });
 }
 
 /** The card in which a value is entered. */
@@ -105,7 +110,7 @@ export function ranking({ one, report, feature, labelOf, choose }) {
   const items = [
     ...ranked.map((entry) => line(entry.feature, entry.cost, saving ? h("span", { class: "hint wide" }, gainInWords(entry, report)) : [
       bar(settled(entry, report) / most, "thin"),
-      h("span", { class: "hint" }, t("settles", { share: percent(settled(entry, report)) }))])),
+      h("span", { class: "hint" }, settledInWords(entry, report))])),
     ...rest.map(([name, price]) => (over(price)
       ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)),
         h("span", { class: "hint wide" }, t("over budget")))

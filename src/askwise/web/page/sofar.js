@@ -18,7 +18,7 @@ export function predictionCard(report, order) {
       h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, percent(share)),
       h("span", { class: "change" }, before ? change(share - (before[label] ?? 0)) : "")))),
     classes.length < order.length ? h("p", { class: "hint" }, t("other classes", { count: order.length - classes.length })) : null,
-    history(report.trace, classes, names),
+    report.trace.length > 1 ? history(report.trace, classes, names) : null,
     warnings(report),
     h("dl", {}, courses(report, order.length)),
     report.prediction_set ? h("p", { class: "hint" }, t("set", { classes: report.prediction_set.map(String).join(", ") })) : null,
