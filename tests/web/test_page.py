@@ -344,8 +344,8 @@ def test_no_view_violates_wcag_or_scrolls_sideways(address, open_page):
     for look, options in looks.items():
         page = open_page(address, reduced_motion="reduce", **options)
         page.wait_for_selector("h1")
+        page.evaluate(script)
         for view in views(page):
-            page.evaluate(script)
             broken = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)")
             found += [f"{look} {view}: {one['help']} {one['nodes'][0]['html']}" for one in broken]
             if page.evaluate("document.documentElement.scrollWidth > innerWidth"):

@@ -72,9 +72,9 @@ function header(one) {
       h("h1", { id: "title", tabindex: "-1" }, one.label || t("no label")),
       h("p", { class: "hint" }, h("span", { class: `tag ${one.state}` }, t(`state ${one.state}`)), " ",
         t("started", { date: date(one.created), by: one.by ? t("by", { name: one.by }) : "" }))),
-    one.state === "open"
-      ? h("button", { type: "button", id: "finish", onclick: () => send({ type: "finish" }) }, t("finish"))
-      : h("button", { type: "button", id: "reopen", class: "primary", onclick: () => send({ type: "reopen" }) }, t("reopen")));
+    one.state === "finished"
+      ? h("button", { type: "button", id: "reopen", class: "primary", onclick: () => send({ type: "reopen" }) }, t("reopen"))
+      : one.advice === "ask" && h("button", { type: "button", id: "finish", onclick: () => send({ type: "finish" }) }, t("finish")));
 }
 
 function undoButton(one) {

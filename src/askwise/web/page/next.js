@@ -104,7 +104,7 @@ export function ranking({ one, report, feature, labelOf, choose }) {
   if (!ranked.length && !rest.length) return null;
   const most = Math.max(...report.ranking.map((entry) => settled(entry, report)), 0.01);
   const saving = report.expected_error_cost !== undefined;
-  const line = (name, price, gain) => h("li", {}, h("button", { type: "button", onclick: () => choose(name) },
+  const line = (name, price, gain) => h("li", { class: gain ? "" : "plain" }, h("button", { type: "button", onclick: () => choose(name) },
     h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)), gain));
   const over = (price) => report.budget_left !== null && price > report.budget_left * (1 + 1e-9);
   const items = [
@@ -145,5 +145,5 @@ export function adviceCard({ one, report, send }) {
     report.guarantee ? h("blockquote", { lang: "en" }, report.guarantee) : null,
     kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
     finished ? null : h("p", { class: "actions" },
-      h("button", { type: "button", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));
+      h("button", { type: "button", id: "finish", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));
 }

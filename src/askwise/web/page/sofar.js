@@ -36,23 +36,20 @@ function courses(report, classes) {
   const of = (pick) => report.trace.map(pick);
   const rows = [
     course(t("final"), t("final hint"), of((step) => step.decision_is_final), 1, percent(report.decision_is_final)),
-    course(t("total"), t("total hint"), of((step) => step.uncertainty.total), most, level(report.uncertainty.total, most)),
+    course(t("total"), t("total hint"), of((step) => step.uncertainty.total), most, level(report.uncertainty.total / most, 0.3, 0.75)),
   ];
   const { epistemic } = report.uncertainty;
   if (epistemic !== null && epistemic !== undefined) {
     rows.push(course(t("epistemic"), t("epistemic hint"), of((step) => step.uncertainty.epistemic),
-      Math.max(most / 2, ...of((step) => Number(step.uncertainty.epistemic) || 0)), level(epistemic, most)));
+      Math.max(most / 2, ...of((step) => Number(step.uncertainty.epistemic) || 0)), level(epistemic / most, 0.15, 0.5)));
   }
   return rows;
 }
 
-/** An uncertainty in nats as a word, by its share of the largest that a prediction can have. */
-function level(value, most) {
-  if (value === null || value === undefined) return t("missing");
-  if (typeof value !== "number") return t("level extreme");
-  const share = value / most;
-  const word = share < 0.15 ? "low" : share < 0.5 ? "moderate" : "high";
-  return t(`level ${word}`);
+/** An uncertainty in words, by its share of the largest that a prediction can have; "infinite" has none. */
+function level(share, moderate, high) {
+  if (Number.isNaN(share)) return t("level extreme");
+  return t(`level ${share < moderate ? "low" : share < high ? "moderate" : "high"}`);
 }
 
 function warnings(report) {
