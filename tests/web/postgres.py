@@ -50,13 +50,22 @@ class Postgres:
 
     def start(self) -> None:
         """Start it, also after a crash, and wait until it answers."""
-        options = ("-h", "127.0.0.1", "-p", str(self.port), "-k", self._folder, "-c", "max_connections=60")
+        options: tuple[Any, ...] = (
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-k",
+            self._folder,
+            "-c",
+            "max_connections=60",
+        )
         with (self._folder / "log").open("ab") as log:
             command = [self._programs / "postgres", "-D", self._data, *options]
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self._folder, start_new_session=True, **self._user
             )
-        ready = [self._programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        ready: list[Any] = [self._programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         for _ in range(300):
             if subprocess.run(ready, cwd=self._folder).returncode == 0:
                 return

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -84,21 +84,29 @@ def _check_installed() -> None:
 
 def _run(settings: Settings) -> None:
     """Check everything, bring the database up to date, then listen until the process is ended."""
-    from askwise.web.database import migrate
     from askwise.web.security import check_bind, read_tokens
 
     check_bind(settings.host, read_tokens(settings.token_file))
-    migrate(settings.url)
     import uvicorn
 
+    from askwise import load
+    from askwise.web import logs
+    from askwise.web.app import create_app
+    from askwise.web.database import migrate
+
+    selector = load(settings.folder, settings.key_file, settings.trusted)  # by several workers once more, each its own
+    migrate(settings.url)
+    logs.configure(settings.log_values)
     with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:
+        app: Any = create_app(selector, settings)
         if settings.workers > 1:
+            app.state.service.store.close()
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
-            settings = replace(settings, supervisor=os.getpid())
-        settings.export()
+            replace(settings, supervisor=os.getpid()).export()
+            app = "askwise.web.app:create_worker"
         uvicorn.run(
-            "askwise.web.app:create_worker",
-            factory=True,
+            app,
+            factory=settings.workers > 1,
             workers=settings.workers,
             host=settings.host,
             port=settings.port,
@@ -107,6 +115,7 @@ def _run(settings: Settings) -> None:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=30,
+            timeout_worker_healthcheck=10,
             h11_max_incomplete_event_size=32_768,
             limit_concurrency=500,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.web.logs import log
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_SECONDS = 30
@@ -69,6 +71,8 @@ def migrate(url: str) -> None:
             _check_revision(connection, config)
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+        if engine.dialect.name == "sqlite":
+            forget(engine)  # the process may have been killed between deleting and forgetting
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
         raise InvalidInput(f"The database {engine.url!r} cannot be used: {reason}.") from None
@@ -99,4 +103,6 @@ def forget(engine: sa.Engine) -> None:
             for table in ("events", "cases", "idempotency_keys"):
                 connection.exec_driver_sql(f"VACUUM {table}")
         else:
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+            if busy:
+                log("the log of the database is in use and holds deleted rows until it is free", logging.WARNING)

@@ -106,8 +106,7 @@ def _add_headers(message: Message, path: str) -> None:
     headers = MutableHeaders(scope=message)
     for name, value in HEADERS.items():
         headers[name] = value
-    if path.startswith("/api"):
-        headers["Cache-Control"] = "no-store"
+    headers["Cache-Control"] = "no-store" if path.startswith("/api") else "no-cache"
 
 
 def _route(scope: Scope) -> str:

@@ -34,14 +34,14 @@ class _Request(BaseModel):
 class NewCase(_Request):
     """A case to start."""
 
-    label: Label = Field("", description="What the case is called in the list, such as a number of the clinic.")
+    label: Label = Field(default="", description="What the case is called in the list, such as a number of the clinic.")
     known: dict[Text, Value] = Field(
         default_factory=dict, max_length=10_000, description="Feature -> value of what is known and costs nothing."
     )
     budget: Annotated[Number, Field(ge=0)] | None = Field(
-        None, description="The most that the case may cost; null = the selector's own limit."
+        default=None, description="The most that the case may cost; null = the selector's own limit."
     )
-    confirmed: StrictBool = Field(False, description="Whether unusual values were confirmed.")
+    confirmed: StrictBool = Field(default=False, description="Whether unusual values were confirmed.")
 
 
 class NewEvent(_Request):
@@ -49,9 +49,9 @@ class NewEvent(_Request):
 
     type: EventType
     version: Annotated[StrictInt, Field(ge=1, le=2**31 - 2)] = Field(description="The version that was seen.")
-    feature: Text | None = Field(None, description="For answer and unavailable.")
-    value: Value | None = Field(None, description="For answer; a group of columns takes an object.")
-    confirmed: StrictBool = Field(False, description="Whether an unusual value was confirmed.")
+    feature: Text | None = Field(default=None, description="For answer and unavailable.")
+    value: Value | None = Field(default=None, description="For answer; a group of columns takes an object.")
+    confirmed: StrictBool = Field(default=False, description="Whether an unusual value was confirmed.")
 
 
 class Problem(BaseModel):

@@ -7,7 +7,7 @@ version of a case counts its events: of two events for the same version, one is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from askwise.web.database import connect, forget
 
+TRAIL_PART = 500
 METADATA = sa.MetaData()
 CASES = sa.Table(
     "cases",
@@ -127,8 +128,7 @@ class Store:
 
     def ping(self) -> None:
         """Raise if the database does not answer."""
-        with self._engine.connect() as connection:
-            connection.execute(sa.select(sa.literal(1))).all()
+        self._read(sa.select(sa.literal(1)))
 
     def create(self, case: CaseRow, event: Event, key: Key | None) -> None:
         """Write a case with its first event."""
@@ -165,9 +165,8 @@ class Store:
     def case(self, case_id: str) -> CaseRow | None:
         """A case that is not deleted."""
         query = sa.select(CASES).where(CASES.c.id == case_id, CASES.c.state != "deleted")
-        with self._engine.connect() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        return None if row is None else CaseRow(**_decoded(row))
+        rows = self._read(query)
+        return CaseRow(**_decoded(rows[0])) if rows else None
 
     def cases(self, search: str, state: str, offset: int, limit: int) -> tuple[int, list[CaseRow]]:
         """How many cases match, and some of them, the ones changed last first."""
@@ -175,34 +174,39 @@ class Store:
         if search:
             wanted &= CASES.c.label.icontains(search, autoescape=True) | CASES.c.id.startswith(search, autoescape=True)
         some = sa.select(CASES).where(wanted).order_by(CASES.c.updated.desc(), CASES.c.id).offset(offset).limit(limit)
-        with self._engine.connect() as connection:
-            total = connection.execute(sa.select(sa.func.count()).select_from(CASES).where(wanted)).scalar_one()
-            rows = connection.execute(some).mappings().all()
-        return total, [CaseRow(**_decoded(row)) for row in rows]
+        count = self._read(sa.select(sa.func.count().label("total")).select_from(CASES).where(wanted))
+        return count[0]["total"], [CaseRow(**_decoded(row)) for row in self._read(some)]
 
     def events(self, case_id: str, after: int = 0) -> list[Event]:
         """The events of a case after a version, in order."""
         query = sa.select(EVENTS).where(EVENTS.c.case_id == case_id, EVENTS.c.version > after)
-        with self._engine.connect() as connection:
-            rows = connection.execute(query.order_by(EVENTS.c.version)).mappings().all()
-        return [Event(**_decoded(row)) for row in rows]
+        return [Event(**_decoded(row)) for row in self._read(query.order_by(EVENTS.c.version))]
 
     def trail(self, case_id: str | None = None) -> Iterator[tuple[str, Event]]:
-        """Pairs (label of the case, event) of one case or of all, in the order of time."""
-        query = sa.select(CASES.c.label, EVENTS).join(CASES).order_by(EVENTS.c.at, EVENTS.c.case_id, EVENTS.c.version)
+        """Pairs (label of the case, event) of one case or of all, in the order of time.
+
+        They are read in parts: a client that reads slowly must not hold a connection.
+        """
+        place = (EVENTS.c.at, EVENTS.c.case_id, EVENTS.c.version)
+        query = sa.select(CASES.c.label, EVENTS).join(CASES).order_by(*place).limit(TRAIL_PART)
         if case_id is not None:
             query = query.where(EVENTS.c.case_id == case_id)
-        with self._engine.connect().execution_options(yield_per=500) as connection:
-            for row in connection.execute(query).mappings():
+        part = query
+        while rows := self._read(part):
+            for row in rows:
                 found = _decoded(row)
                 yield found.pop("label"), Event(**found)
+            part = query.where(sa.tuple_(*place) > tuple(rows[-1][column.name] for column in place))
 
     def used(self, by: str, key: str) -> Key | None:
         """What a key was used for."""
         query = sa.select(KEYS).where(KEYS.c.by == by, KEYS.c.key == key)
+        rows = self._read(query)
+        return Key(**rows[0]) if rows else None
+
+    def _read(self, query: Any) -> Sequence[sa.RowMapping]:
         with self._engine.connect() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        return None if row is None else Key(**row)
+            return connection.execute(query).mappings().all()
 
     @contextmanager
     def _transaction(self, key: Key | None) -> Iterator[sa.Connection]:
