@@ -26,6 +26,7 @@ from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import shown_number
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
+from askwise.desk import Desk
 from askwise.reference_models import (
     MODELS,
     MOST_TEST_ROWS,
@@ -562,7 +563,7 @@ def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
     selector = DynamicFeatureSelector(
         LogisticRegression(), costs={"noise": 0}, policy=NoiseTellsNothing(), epistemic=None, progress=False
     )
-    dialog = Dialog(make_console(), selector.fit(X, y), X, {}, None)
+    dialog = Dialog(make_console(), selector.fit(X, y), Desk(), {}, None)
     suggestion = dialog.session.suggest()
     assert suggestion is not None
     assert (suggestion.feature, suggestion.gain) == ("noise", 0.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from askwise.columns import Column, plain
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
 
 FILE = "desk.json"
 """The name of its file in a saved folder."""
@@ -33,10 +33,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Desk:
-    """The currency, and how features and the columns of groups are shown, by name."""
+    """The currency, how features and the columns of groups are shown, by name, and the column that holds the class."""
 
     currency: str | None = None
     features: Mapping[str, Shown] = field(default_factory=dict)
+    target: str | None = None
 
     @classmethod
     def of(cls, selector: Any, given: Desk | None = None) -> Desk:
@@ -47,7 +48,9 @@ class Desk:
         given, schema = given or cls(), selector.schema_
         unknown = [name for name in given.features if name not in [*schema.features, *_column_names(schema)]]
         if unknown:
-            raise InvalidInput(f"desk: there is no feature {unknown[0]!r}. The features are: {schema.features}.")
+            raise InvalidInput(
+                f"desk: there is no feature {unknown[0]!r}. The features are: {listed(schema.features)}."
+            )
         rows = getattr(selector.predictor_, "training_rows_", None)
         features = {}
         for name, columns in zip(schema.features, schema.feature_columns, strict=True):
@@ -56,7 +59,7 @@ class Desk:
                 own = name if len(columns) == 1 else schema.columns[j].name
                 cells = np.empty(0) if rows is None else rows.values[:, j]
                 features[own] = _completed(given.shown(own), schema.columns[j], cells)
-        return cls(given.currency, features)
+        return cls(given.currency, features, given.target)
 
     @classmethod
     def load(cls, folder: str | Path, selector: Any, key_file: str | Path | None = None) -> Desk:
@@ -93,14 +96,15 @@ class Desk:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {"currency": self.currency, "features": {name: asdict(shown) for name, shown in self.features.items()}}
+        shown = {name: asdict(shown) for name, shown in self.features.items()}
+        return {"currency": self.currency, "target": self.target, "features": shown}
 
     @classmethod
     def from_dict(cls, found: Any) -> Desk:
         """The inverse of `to_dict`, for a file that may have been written by hand."""
         try:
             features = {str(name): Shown(**{"label": name, **entry}) for name, entry in found["features"].items()}
-            desk = cls(found["currency"], features)
+            desk = cls(found["currency"], features, found.get("target"))
             for shown in features.values():
                 _check(shown)
         except (TypeError, KeyError, AttributeError) as error:

@@ -1,6 +1,7 @@
 """Why a feature comes next: data and text, for every model and policy."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,7 +68,7 @@ def test_the_alternatives_have_their_price_and_share_of_the_gain(numbers):
 def test_every_policy_and_adaptation_explains_itself(numbers):
     X, y = numbers
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-    ways = [
+    ways: list[dict[str, Any]] = [
         {"policy": "greedy"},
         {"policy": "lookahead"},
         {"policy": "static"},

@@ -48,6 +48,8 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     """Why nothing more is suggested in the one case of `state`."""
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
     reason = _stopped(stop, guarantee) if stopped else _nothing_left(state, desk)
+    if stopped and _is_novel(state):
+        reason += " But the case is unlike the training rows: do not rely on the prediction."
     found = {
         "advice": "stop" if stopped else "nothing left",
         **_decision_now(state),
@@ -80,8 +82,7 @@ def _alternatives(policy: Policy, suggestion: Suggestion) -> list[dict[str, Any]
 
 def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | None:
     """Whether one could stop although the case goes on; not where the case is unlike what was seen in training."""
-    novelty = state.beliefs.novelty
-    if novelty is not None and novelty.excess(state.rows)[0] > 0:
+    if _is_novel(state):
         return None
     now = _decision_now(state)
     most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
@@ -94,6 +95,11 @@ def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | N
             f"{wrong} in 100 such predictions are wrong."
         )
     return None
+
+
+def _is_novel(state: Acquisition) -> bool:
+    novelty = state.beliefs.novelty
+    return novelty is not None and bool(novelty.excess(state.rows)[0] > 0)
 
 
 def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk) -> str:
