@@ -14,7 +14,12 @@ from tests.web.heart_desk import save_heart
 PAGE = Path(__file__).parents[2] / "src" / "askwise" / "web" / "page"
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
-NUMBERS = {"Age": "61", "Cholesterol": "240", "Vessels seen in fluoroscopy": "1", "ST depression in exercise ECG": "1.5"}
+NUMBERS = {
+    "Age": "61",
+    "Cholesterol": "240",
+    "Vessels seen in fluoroscopy": "1",
+    "ST depression in exercise ECG": "1.5",
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +53,9 @@ def open_page(browser):
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
-        page.on("request", lambda asked: None if asked.url.startswith((address, "blob:")) else complaints.append(asked.url))
+        page.on(
+            "request", lambda asked: None if asked.url.startswith((address, "blob:")) else complaints.append(asked.url)
+        )
         page.goto(address)
         return page
 
@@ -246,7 +253,11 @@ def test_bad_values_are_refused_beside_their_field(address, open_page):
     page = open_page(address)
     start(page)
     choose(page, "Cholesterol")
-    for typed, said in (("", "Enter a value, or mark"), ("two", "“two” is not a number."), ("1,2,3", "is not a number")):
+    for typed, said in (
+        ("", "Enter a value, or mark"),
+        ("two", "“two” is not a number."),
+        ("1,2,3", "is not a number"),
+    ):
         page.locator(".next input").fill(typed)
         page.keyboard.press("Enter")
         page.locator(".next .problem", has_text=said).wait_for()
@@ -286,7 +297,9 @@ def test_a_token_is_asked_for_and_forgotten(folder, tmp_path, open_page):
         for token in ("a-token-that-is-made-up", "a-token-that-is-long-enough"):
             page.fill("#token", token)
             page.keyboard.press("Enter")
-            page.locator(".notice.bad" if "made" in token else "h1", has_text=re.compile("does not accept|Cases")).wait_for()
+            page.locator(
+                ".notice.bad" if "made" in token else "h1", has_text=re.compile("does not accept|Cases")
+            ).wait_for()
         start(page)
         assert "by ward 3" in page.locator(".title").inner_text()
         page.reload()
@@ -301,7 +314,10 @@ def test_print_shows_the_result_and_no_controls(address, open_page):
     start(page)
     answer(page)
     page.emulate_media(media="print")
-    seen = {name: page.locator(name).first.is_visible() for name in (".verdict", ".steps", ".top", ".next", "button", ".foot")}
+    seen = {
+        name: page.locator(name).first.is_visible()
+        for name in (".verdict", ".steps", ".top", ".next", "button", ".foot")
+    }
     assert seen == {".verdict": True, ".steps": True, ".top": False, ".next": False, "button": False, ".foot": True}
 
 
