@@ -23,15 +23,15 @@ NUMBERS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def heart(tmp_path_factory):
     path = tmp_path_factory.mktemp("heart") / "selector"
     save_heart(path)
     return path
 
 
 @pytest.fixture(scope="module")
-def address(folder):
-    with served(folder) as found:
+def address(heart):
+    with served(heart) as found:
         yield found
 
 
@@ -49,7 +49,7 @@ def open_page(browser):
     def opened(address, **options):
         context = browser.new_context(**{"viewport": DESK, "locale": "en-US", **options})
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)  # for a busy machine
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
@@ -289,7 +289,7 @@ def test_language_and_colors_are_chosen_and_remembered(address, open_page):
     assert open_page(address, locale="de-CH").locator("h1").inner_text() == "Fälle"
 
 
-def test_a_token_is_asked_for_and_forgotten(folder, tmp_path, open_page):
+def test_a_token_is_asked_for_and_forgotten_and_groups_are_entered_column_by_column(folder, tmp_path, open_page):
     tokens = tmp_path / "tokens"
     tokens.write_text("ward 3:a-token-that-is-long-enough\n")
     with served(folder, tokens) as address:
@@ -302,6 +302,10 @@ def test_a_token_is_asked_for_and_forgotten(folder, tmp_path, open_page):
             ).wait_for()
         start(page)
         assert "by ward 3" in page.locator(".title").inner_text()
+        choose(page, "Blood test")
+        page.get_by_label("iron").fill("0.5")
+        page.keyboard.press("Enter")
+        page.locator(".steps tr", has_text="Blood test").get_by_text("iron 0.5", exact=True).wait_for()
         page.reload()
         page.wait_for_selector(".case")
         page.get_by_role("button", name="Log out").click()

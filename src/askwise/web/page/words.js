@@ -74,7 +74,9 @@ export const date = (text) =>
 /** A value as people read it; the columns of a group one after the other. */
 export function shown(value, unit = null) {
   if (value === null || value === undefined) return t("missing");
-  if (typeof value === "object") return Object.values(value).map((cell) => shown(cell)).join(", ");
+  if (typeof value === "object") {
+    return Object.entries(value).filter(([, cell]) => cell !== null).map(([name, cell]) => `${name} ${shown(cell)}`).join(", ");
+  }
   if (typeof value === "boolean") return t(value ? "yes" : "no");
   const text = typeof value === "number" ? number(value) : String(value);
   return unit ? `${text} ${unit}` : text;
