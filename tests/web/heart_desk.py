@@ -19,7 +19,7 @@ from askwise.desk import Desk, Shown
 from askwise.epistemic import AuxiliaryEnsemble
 
 CALIBRATION_ROWS = 100
-WORDS = {
+WORDS: dict[str, dict[int, Any]] = {
     "sex": {0: "female", 1: "male"},
     "cp": {1: "typical angina", 2: "atypical angina", 3: "other pain", 4: "no pain"},
     "fbs": {0: False, 1: True},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -360,7 +361,11 @@ def views(page):
 def test_no_view_violates_wcag_or_scrolls_sideways(address, open_page):
     script = axe_script()
     found, wide = [], []
-    looks = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": PHONE, "has_touch": True}}
+    looks: dict[str, dict[str, Any]] = {
+        "light": {},
+        "dark": {"color_scheme": "dark"},
+        "phone": {"viewport": PHONE, "has_touch": True},
+    }
     for look, options in looks.items():
         page = open_page(address, reduced_motion="reduce", **options)
         page.wait_for_selector("h1")
