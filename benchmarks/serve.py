@@ -12,6 +12,7 @@ import argparse
 import http.client
 import json
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,18 +26,17 @@ from sklearn.ensemble import RandomForestClassifier
 
 from askwise import DynamicFeatureSelector, datasets
 
-PORT = 8765
 DATA = "heart"
 
 
 class Person(threading.Thread):
     """Works through one case after the other, at a steady pace."""
 
-    def __init__(self, number: int, rows: list[dict[str, Any]], every: float, end: float) -> None:
+    def __init__(self, port: int, number: int, rows: list[dict[str, Any]], every: float, end: float) -> None:
         super().__init__(daemon=True)
         self._random = random.Random(number)
         self._rows, self._every, self._end = rows, every, end
-        self._connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.seconds: list[float] = []
         self.sent: dict[str, list[Any]] = {}
 
@@ -87,21 +87,29 @@ def fitted(folder: Path) -> tuple[RandomForestClassifier, Any]:
     return model, X[1::2].dropna()
 
 
-def wait_for_server() -> None:
-    """Until both workers have started, as far as can be seen."""
-    for _ in range(600):
+def wait_for_server(server: subprocess.Popen[bytes], port: int) -> None:
+    """Until it answers; an error if it has ended."""
+    while server.poll() is None:
         try:
-            ask(http.client.HTTPConnection("127.0.0.1", PORT, timeout=60), "GET", "/ready")
+            ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), "GET", "/ready")
             return
         except (OSError, http.client.HTTPException):
             time.sleep(0.2)
-    raise TimeoutError("the server has not started")
+    raise RuntimeError("the server has not started")
 
 
-def check_nothing_is_lost(people: list[Person]) -> int:
+def free_port() -> int:
+    """A port that nobody else listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def check_nothing_is_lost(port: int, people: list[Person]) -> int:
     """The trail holds what every session has sent; the number of answers."""
     trail: dict[str, list[Any]] = {}
-    for row in ask(http.client.HTTPConnection("127.0.0.1", PORT), "GET", "/api/trail")["trail"]:
+    for row in ask(http.client.HTTPConnection("127.0.0.1", port), "GET", "/api/trail")["trail"]:
         answers = trail.setdefault(row["case"], [])
         if row["event"] == "answer":
             answers.append([row["feature"], row["value"]])
@@ -120,21 +128,22 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         model, rows = fitted(Path(place) / "selector")
+        port = free_port()
         before = predict_seconds(model, rows[:1])
-        command = ["-m", "askwise.cli.app", "serve", f"{place}/selector", "--port", str(PORT), "--rate", "0"]
+        command = ["-m", "askwise.cli.app", "serve", f"{place}/selector", "--port", str(port), "--rate", "0"]
         with (Path(place) / "log").open("w") as log:
             server = subprocess.Popen([sys.executable, *command, "--workers", str(options.workers)], stderr=log)
         try:
-            wait_for_server()
+            wait_for_server(server, port)
             end = time.monotonic() + options.seconds
             answers = rows.astype(object).to_dict("records")
-            people = [Person(number, answers, options.every, end) for number in range(options.sessions)]
+            people = [Person(port, number, answers, options.every, end) for number in range(options.sessions)]
             for person in people:
                 person.start()
             during = predict_seconds(model, rows[:1])
             for person in people:
                 person.join()
-            n_answers = check_nothing_is_lost(people)
+            n_answers = check_nothing_is_lost(port, people)
         finally:
             server.terminate()
             server.wait()

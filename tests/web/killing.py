@@ -5,14 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import logging
-import multiprocessing
+import os
 import random
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -21,35 +25,57 @@ import askwise
 from askwise.web.app import create_app
 from askwise.web.settings import Settings
 
-EVENTS_PER_CASE = 12
+ROOT = Path(__file__).parents[2]
+EVENTS_PER_CASE = 4
 STEP = 0.001  # between values, so that each is entered once
 ERRORS = (OSError, http.client.HTTPException, json.JSONDecodeError)
 
 
-def listen(settings: Settings) -> None:
-    """Serve until killed."""
-    logging.disable(logging.CRITICAL)
-    app = create_app(askwise.load(settings.folder), settings)
-    uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False)
+def listen_on_demand(settings: Settings) -> None:
+    """Load everything once; then, for each line that is read, fork a server ("start") or end it ("kill")."""
+    selector, server = askwise.load(settings.folder), 0
+    for line in sys.stdin:
+        if line.strip() == "start":
+            server = os.fork()
+            if not server:
+                logging.disable(logging.CRITICAL)
+                app = create_app(selector, settings)  # connects to the database here, not before the fork
+                uvicorn.run(app, host=settings.host, port=settings.port, log_config=None, access_log=False)
+                os._exit(1)
+        else:
+            os.kill(server, signal.SIGKILL)
+            os.waitpid(server, 0)
+        print("done", flush=True)
 
 
 class Server:
-    """A server process, forked from one that has loaded the libraries, so that it starts in a moment."""
+    """A server process, forked from one that has loaded everything, so that it starts in a moment."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["uvicorn", "askwise.web.app", "askwise.persistence.saving", "skops.io"])
+        command = [sys.executable, "-m", __name__, json.dumps(asdict(settings))]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment)
         self.start()
 
     def start(self) -> None:
-        self._process = self._context.Process(target=listen, args=(self._settings,), daemon=True)
-        self._process.start()
+        self._tell("start")
 
     def kill(self) -> None:
         """End it as `kill -9` does."""
-        self._process.kill()
-        self._process.join()
+        self._tell("kill")
+
+    def close(self) -> None:
+        """End it, and the process that it is forked from."""
+        self.kill()
+        self._process.communicate()
+
+    def _tell(self, command: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "done\n"
 
 
 @dataclass
@@ -157,7 +183,7 @@ def kill_while_writing(
     try:
         compare(settings.port, clients)
     finally:
-        server.kill()
+        server.close()
     return {"kills": n_kills, "acknowledged": _count(clients), "repeated": sum(client.repeated for client in clients)}
 
 
@@ -182,3 +208,7 @@ def free_port() -> int:
 
 def _count(clients: list[Client]) -> int:
     return sum(len(events) for client in clients for events in list(client.acknowledged.values()))
+
+
+if __name__ == "__main__":
+    listen_on_demand(Settings(**json.loads(sys.argv[1])))

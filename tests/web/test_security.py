@@ -211,8 +211,13 @@ def test_messages_are_logged_if_asked_for():
         raise RuntimeError("about 97.0815")
     except RuntimeError as error:
         record = logging.LogRecord("x", logging.ERROR, "", 0, "error", (), (RuntimeError, error, error.__traceback__))
-    assert "97.0815" in logs.JsonLines(values=True).format(record)
-    assert "97.0815" not in logs.JsonLines().format(record)
+    warning = logging.LogRecord(
+        "py.warnings", logging.WARNING, "", 0, "%s", ("/x/y.py:7: UserWarning: got 97.0815\n  warn(",), None
+    )
+    for given in (record, warning):
+        assert "97.0815" in logs.JsonLines(values=True).format(given)
+        assert "97.0815" not in logs.JsonLines().format(given)
+    assert json.loads(logs.JsonLines().format(warning))["event"] == "/x/y.py:7: UserWarning"
 
 
 def test_a_database_that_does_not_answer_is_told_of(serve, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -13,12 +14,12 @@ LOGGER = logging.getLogger("askwise.web")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record; of an error, its type and where it happened.
+    """One JSON object per record; of an error or a warning, its type and where it happened.
 
     Parameters
     ----------
     values
-        Whether the message of an error is logged too; it can hold values of cases.
+        Whether the messages of errors and warnings are logged too; they can hold values of cases.
     """
 
     def __init__(self, values: bool = False) -> None:
@@ -28,11 +29,19 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line: dict[str, Any] = {"time": time, "level": record.levelname.lower(), "event": record.getMessage()}
+        line: dict[str, Any] = {"time": time, "level": record.levelname.lower(), "event": self._event(record)}
         line.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[1] is not None:
             line.update(self._error(record.exc_info[1]))
         return json.dumps(line)
+
+    def _event(self, record: logging.LogRecord) -> str:
+        """What is logged; of a Python warning, its kind and where it was given."""
+        text = record.getMessage()
+        if record.name != "py.warnings" or self._values:
+            return text
+        found = re.match(r".*?:\d+: \w+", text)
+        return found[0] if found else "warning"
 
     def _error(self, error: BaseException) -> dict[str, Any]:
         frames = traceback.extract_tb(error.__traceback__)
@@ -49,6 +58,7 @@ def configure(values: bool = False) -> None:
     handler.setFormatter(JsonLines(values))
     logging.root.handlers[:] = [handler]
     logging.root.setLevel(logging.INFO)
+    logging.captureWarnings(True)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "alembic", "sqlalchemy"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
