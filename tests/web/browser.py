@@ -30,20 +30,20 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 @contextmanager
 def served(folder: Path, token_file: Path | None = None) -> Iterator[str]:
     """The address of a server in this process."""
-    database = f"sqlite:///{tempfile.mkdtemp()}/cases.sqlite3"
-    settings = Settings(str(folder), database, token_file=None if token_file is None else str(token_file), rate=0)
-    migrate(settings.url)
-    app = create_app(askwise.load(folder), settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the server has not started"
-        time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/"
-    server.should_exit = True
-    thread.join(10)
+    with tempfile.TemporaryDirectory() as place:
+        tokens = None if token_file is None else str(token_file)
+        settings = Settings(str(folder), f"sqlite:///{place}/cases.sqlite3", token_file=tokens, rate=0)
+        migrate(settings.url)
+        app = create_app(askwise.load(folder), settings)
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive(), "the server has not started"
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(10)
 
 
 @contextmanager
