@@ -352,6 +352,21 @@ def views(page):
     page.locator("#finish").click()
     page.wait_for_selector("#reopen")
     yield "finished"
+    page.goto(page.url.split("#")[0] + "#/case/" + 32 * "0")
+    page.wait_for_selector(".notice.bad")
+    yield "no such case"
+    start(page)
+    while not page.locator("#advice").count():
+        answer(page)
+    yield "stop"
+    page.route("**/api/**", lambda route: route.fulfill(status=401, json={"error": {"field": None, "message": ""}}))
+    page.goto(page.url.split("#")[0] + "#/new")
+    page.goto(page.url.split("#")[0] + "#/")
+    page.wait_for_selector("#token")
+    yield "login"
+    page.unroute("**/api/**")
+    page.goto(page.url.split("#")[0] + "#/new")
+    page.wait_for_selector(".start")
     page.goto(page.url.split("#")[0] + "#/")
     page.locator(".filters .choice").last.click()
     page.wait_for_selector(".cases td")
