@@ -87,6 +87,13 @@ class Session:
         known = np.flatnonzero(self._state.mask[0]).tolist()
         return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
 
+    @property
+    def prices(self) -> dict[str, float]:
+        """The current prices of the features that are neither known nor unavailable, affordable or not."""
+        now = self._state.prices.now(self._state.mask)[0]
+        left = np.flatnonzero(~self._state.mask[0] & self._state.available[0]).tolist()
+        return {self._schema.features[i]: float(now[i]) for i in left}
+
     def suggest(self) -> Suggestion | None:
         """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
         if not self._thought:

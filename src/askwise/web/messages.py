@@ -81,6 +81,7 @@ class CaseView(BaseModel):
     by: str
     model: str
     report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
+    prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
     why: dict[str, Any]
     advice: Literal["ask", "stop", "nothing left"]
 

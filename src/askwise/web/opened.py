@@ -44,7 +44,8 @@ class Opened:
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
             why = self._session.why(self._desk)
-            self._view = {**shown, "report": report, "why": why, "advice": why["advice"]}
+            prices = self._session.prices
+            self._view = {**shown, "report": report, "prices": prices, "why": why, "advice": why["advice"]}
         return self._view
 
     @property
