@@ -64,8 +64,8 @@ def _fit_two_networks(kind: Any, task: Task) -> FeatureAcquirer:
     return _fit_baseline(partial(kind, **AUTHORS_TRAINING) if task.settings.authors_training else kind, task)
 
 
-def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
-    return _fit_baseline(partial(baselines.AACO, make_model("mlp", task.seed).fit(task.X_train, task.y_train)), task)
+def _fit_aaco_on(model: str, task: Task) -> FeatureAcquirer:
+    return _fit_baseline(partial(baselines.AACO, make_model(model, task.seed).fit(task.X_train, task.y_train)), task)
 
 
 AUTHORS_TRAINING = {"batch_size": 128, "patience": 5}
@@ -144,11 +144,12 @@ METHODS: dict[str, Method] = {
     "cwcf": _baseline("classification with costly features, a Q-network", baselines.CWCF),
     "invase": _baseline("selector and predictor, reads the whole row", baselines.INVASE),
     "aaco": _baseline("subsets that helped similar rows, a network trained under masks", baselines.AACO),
-    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _fit_aaco_on_mlp),
+    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", partial(_fit_aaco_on, "mlp")),
     "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }
 TABULAR = list(METHODS)
 METHODS |= {
+    "aaco-forest": Method("subsets that helped similar rows, a frozen forest", partial(_fit_aaco_on, "forest")),
     "askwise-forest": _selector("the defaults of this library, random forest", "forest", "auto", "auto"),
     "askwise-boosting": replace(
         _selector("the defaults of this library, boosting", "xgboost", "auto", "auto"), package="xgboost"
