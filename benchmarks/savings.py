@@ -7,9 +7,9 @@
     python benchmarks/savings.py figure       # the figure of the README, docs/savings.svg
 
 Rows are split into those to fit on, those to calibrate on and those to measure on; nothing is chosen on the last. Cases
-are run along the policy once per fitted model, without a stop, and every rule is read off these runs. Members and
-calibrated probabilities, which do not change the raw agreement, are left out to keep this fast; each command takes
-about a quarter of an hour on one core.
+are run along the policy once per fitted model, without a stop, and every rule is read off these runs. Members, which
+change neither decisions nor stops, are left out to keep this fast; each command takes about a quarter of an hour on one
+core.
 """
 
 from __future__ import annotations
@@ -322,9 +322,7 @@ def _print_results(table: str, n_cal: int, results: list[dict[str, Any]], second
 
 
 def _fitted(X: pd.DataFrame, y: np.ndarray, model: Any, seed: int = 0, **options: Any) -> DynamicFeatureSelector:
-    selector = DynamicFeatureSelector(
-        model.fit(X, y), epistemic=None, calibration=None, random_state=seed, progress=False, **options
-    )
+    selector = DynamicFeatureSelector(model.fit(X, y), epistemic=None, random_state=seed, progress=False, **options)
     return selector.fit(X, y)
 
 

@@ -16,7 +16,7 @@ from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.acquire.tuning import settle
-from askwise.acquire.unseen import labeled_unseen
+from askwise.acquire.unseen import digests, labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, Jobs, check_limits
@@ -184,6 +184,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.policy_ = self._chosen_policy()
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
+        self.calibrated_on_ = None if unseen is None else digests(unseen[0])
         seed = None if self.calibration is None else self._seeds["folds"]
         self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
         self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices}

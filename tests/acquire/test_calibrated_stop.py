@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_wine
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -302,3 +303,36 @@ def test_a_selector_saved_with_synthetic_rows_has_no_rule(fitted, stop, tmp_path
     fitted.save(tmp_path / "saved", rows="synthetic")
     with pytest.raises(InvalidInput, match="call calibrate_stop first"):
         askwise.load(tmp_path / "saved").start(stop="calibrated")
+
+
+def test_a_model_that_imputes_decides_itself_once_nothing_more_is_available():
+    X, y = drawn(150, 0)
+    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(X, y)
+    options: dict[str, Any] = {"random_state": 0, "progress": False}
+    for epistemic in ("auto", None):
+        selector = DynamicFeatureSelector(model, epistemic=epistemic, **options).fit(X, y)
+        fresh, _ = drawn(40, 2)
+        missing = fresh["d"].isna().to_numpy()
+        run = selector.acquire(fresh)
+        np.testing.assert_allclose(run.proba[:, -1], model.predict_proba(fresh), atol=1e-9)
+        assert_array_equal(run.decision_is_final[:, -1], 1.0)
+        row = fresh.iloc[int(missing.argmax())]
+        session = selector.start({name: value for name, value in row.items() if name != "d"})
+        averaged = [session.report()["probabilities"][label] for label in selector.classes_]
+        session.unavailable("d")
+        found = [session.report()["probabilities"][label] for label in selector.classes_]
+        np.testing.assert_allclose(found, run.proba[missing.argmax(), -1], atol=1e-9)
+        assert not np.allclose(found, averaged)
+        session.undo()
+        np.testing.assert_allclose([session.report()["probabilities"][label] for label in selector.classes_], averaged)
+
+
+def test_rows_given_to_fit_to_calibrate_on_are_refused():
+    X, y = drawn(150, 0)
+    X = X.fillna(0)
+    unseen = drawn(100, 1)[0].fillna(0), drawn(100, 1)[1]
+    selector = DynamicFeatureSelector(LogisticRegression(), epistemic=None, random_state=0, progress=False)
+    selector.fit(X, y, X_unseen=unseen[0], y_unseen=unseen[1])
+    with pytest.raises(InvalidInput, match="X_cal: 100 of 100 rows were given to fit"):
+        selector.calibrate_stop(unseen[0], agreement=0.9)
+    selector.calibrate_stop(drawn(100, 3)[0].fillna(0), agreement=0.9)

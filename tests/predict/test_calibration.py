@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from askwise.predict import calibration
 from askwise.predict.calibration import (
     Calibration,
-    fit_agreement,
+    fit_final,
     fit_temperatures,
     log_losses,
     tempered,
@@ -59,8 +59,8 @@ def test_the_gradients_are_those_of_the_losses(monkeypatch):
 
     monkeypatch.setattr(calibration, "minimize", keep)
     fit_temperatures(proba, size, labels, 3, [0.3])
-    fit_agreement(proba.max(axis=1), labels == 0)
-    for loss, at in zip(losses, ([0.3, -0.2, 0.5, -3.0], [0.4, -0.7]), strict=True):
+    fit_final(proba.max(axis=1), proba.max(axis=1), labels == 0)
+    for loss, at in zip(losses, ([0.3, -0.2, 0.5, -3.0], [0.4, 0.2, -0.7]), strict=True):
         error = check_grad(lambda x, f=loss: f(x)[0], lambda x, f=loss: f(x)[1], np.array(at))
         assert error < 1e-4
 
@@ -98,15 +98,17 @@ def test_every_answer_about_a_case_gets_the_temperature_of_its_size():
 
 def test_agreement_becomes_a_probability_and_is_not_reordered():
     rng = np.random.default_rng(0)
-    share = rng.random(20000)
-    agrees = rng.random(20000) < expit(1.7 * logit(0.005 + 0.99 * share) + 0.8)
-    slope, intercept = fit_agreement(share, agrees)
-    assert slope == pytest.approx(1.7, rel=0.1)
-    assert intercept == pytest.approx(0.8, abs=0.1)
+    share, proba = rng.random((2, 20000))
+    agrees = rng.random(20000) < expit(1.7 * logit(0.005 + 0.99 * share) + 0.4 * logit(0.005 + 0.99 * proba) + 0.8)
+    found = fit_final(share, proba, agrees)
+    np.testing.assert_allclose(found, (1.7, 0.4, 0.8), atol=0.15)
     ordered = np.linspace(0, 1, 101)
-    assert (np.diff(Calibration(np.ones(1), slope, intercept).final(ordered)) > 0).all()
-    slope, _ = fit_agreement(share, rng.permutation(agrees))  # no relation, and still never reversed
-    assert slope > 0
+    calibration = Calibration(np.ones(1), final_map=found)
+    for other in (np.full(101, 0.3), np.full(101, 0.9)):
+        assert (np.diff(calibration.final(ordered, other)) > 0).all()
+        assert (np.diff(calibration.final(other, ordered)) > 0).all()
+    assert min(fit_final(share, proba, rng.permutation(agrees))[:2]) >= 0  # no relation, and still never reversed
+    assert min(fit_final(share, proba, ~agrees)[:2]) >= 0
 
 
 def test_log_losses_are_finite():

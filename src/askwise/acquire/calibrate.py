@@ -15,7 +15,7 @@ from askwise.acquire.policies import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.calibration import Calibration, fit_agreement, fit_temperatures, log_losses
+from askwise.predict.calibration import Calibration, fit_final, fit_temperatures, log_losses
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor
 from askwise.prices import Prices
@@ -122,9 +122,9 @@ def calibrated(
     calibration, spread = fit_temperatures(states.proba, states.size, states.labels, n_features)
     proba = calibration.proba(states.proba, states.size)
     votes, decision = proba if states.votes is None else states.votes, decisions(proba)
-    agreement = np.take_along_axis(votes, decision[:, None], axis=1)[:, 0]
-    slope, intercept = fit_agreement(agreement, decision == states.final)
-    return replace(calibration, slope=slope, intercept=intercept), _report(states, n_features, spread)
+    chosen = np.arange(len(decision)), decision
+    final_map = fit_final(votes[chosen], proba[chosen], decision == states.final)
+    return replace(calibration, final_map=final_map), _report(states, n_features, spread)
 
 
 def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:

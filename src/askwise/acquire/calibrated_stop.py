@@ -118,12 +118,12 @@ class Conditions:
 
 
 class CalibratedStop(Stopping):
-    """Stop where the agreement reaches a threshold that was calibrated; made by `calibrate_stop`.
+    """Stop where the decision is final with a probability that was calibrated; made by `calibrate_stop`.
 
     Attributes
     ----------
     threshold
-        The agreement (share of completions with the present decision) at which a case stops; infinite = never early.
+        The `decision_is_final` at which a case stops; infinite = never early.
     goal
         What was asked for.
     conditions
@@ -161,7 +161,7 @@ class CalibratedStop(Stopping):
         self.everything = float(runs.spent[:, -1].mean())
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        return state.beliefs.agreement(state.belief, state.rows) >= self.threshold
+        return state.beliefs.decision_is_final(state.belief) >= self.threshold
 
     @property
     def promise(self) -> str:
@@ -188,8 +188,9 @@ class CalibratedStop(Stopping):
     def __repr__(self) -> str:
         loss = "changed decisions" if self.goal.accuracy_gap is None else "decisions made worse"
         return (
-            f"<CalibratedStop at agreement >= {self.threshold:.6g}. {self.promise} On these rows: {self.n_losses} "
-            f"{loss}, {self.n_early} early stops, average price {self.price:.4g} of {self.everything:.4g}>"
+            f"<CalibratedStop at decision_is_final >= {self.threshold:.6g}. {self.promise} On these rows: "
+            f"{self.n_losses} {loss}, {self.n_early} early stops, average price {self.price:.4g} of "
+            f"{self.everything:.4g}>"
         )
 
 

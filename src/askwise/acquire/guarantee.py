@@ -1,9 +1,10 @@
 """The maths of a stopping rule with a guarantee, on arrays: learn-then-test with a fixed sequence of thresholds.
 
-A rule stops at the first state whose agreement is at least t. On n rows that neither the model nor the policy has seen,
-the number of cases with a loss (0 or 1) is binomial; a threshold passes when so few losses would be improbable at
-the allowed risk. Thresholds are tested in an order fixed beforehand, from "never" downwards, and testing ends at the
-first that fails, so that the confidence holds for whichever passed last (Angelopoulos et al. 2021, "Learn then test").
+A rule stops at the first state whose decision is final with a probability of at least t. On n rows that neither the
+model nor the policy has seen, the number of cases with a loss (0 or 1) is binomial; a threshold passes when so few
+losses would be improbable at the allowed risk. Thresholds are tested in an order fixed beforehand, from "never"
+downwards, and testing ends at the first that fails, so that the confidence holds for whichever passed last
+(Angelopoulos et al. 2021, "Learn then test").
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class FullRuns(ByRow):
 
     Attributes
     ----------
-    agreement
-        (n, T + 1) raw agreement; -inf where a free feature comes next, because no rule stops before free features.
+    certainty
+        (n, T + 1) probability that the decision is final; -inf where a free feature comes next, because no rule stops
+        before free features.
     decision
         (n, T + 1) position of the class decided for.
     spent
@@ -44,7 +46,7 @@ class FullRuns(ByRow):
         (n, T + 1, C) predictions, None where they are not needed.
     """
 
-    agreement: np.ndarray
+    certainty: np.ndarray
     decision: np.ndarray
     spent: np.ndarray
     n_steps: np.ndarray
@@ -68,8 +70,8 @@ class FullRuns(ByRow):
         return np.asarray((self.full[:, None] == truth) & (self.decision != truth))
 
     def stops_at(self, thresholds: np.ndarray) -> np.ndarray:
-        """(n, K) step at which each case stops: the first with agreement >= the threshold, otherwise its last."""
-        highest = np.maximum.accumulate(self.agreement, axis=1)
+        """(n, K) step at which each case stops: the first with a certainty >= the threshold, otherwise its last."""
+        highest = np.maximum.accumulate(self.certainty, axis=1)
         steps = [(highest < threshold).sum(axis=1) for threshold in thresholds]
         return np.minimum(np.stack(steps, axis=1), self.n_steps[:, None])
 
@@ -85,11 +87,11 @@ class FullRuns(ByRow):
     @classmethod
     def concatenated(cls, parts: Sequence[Self]) -> Self:
         """Several blocks of cases as one; the shorter ones are padded with their last state."""
-        longest = max(run.agreement.shape[1] for run in parts)
+        longest = max(run.certainty.shape[1] for run in parts)
         return super().concatenated([run._padded(longest) for run in parts])
 
     def _padded(self, length: int) -> Self:
-        at = np.minimum(np.arange(length), self.agreement.shape[1] - 1)
+        at = np.minimum(np.arange(length), self.certainty.shape[1] - 1)
         steps: dict[str, Any] = {
             name: part[:, at] for name, part in self._parts() if part is not None and part.ndim > 1
         }
@@ -135,7 +137,7 @@ def early_start(early_share: np.ndarray, n_rows: int, needed: int) -> int:
 
 def price_thresholds(runs: FullRuns) -> tuple[np.ndarray, np.ndarray]:
     """All thresholds that differ in what they buy for some case, ascending, and the average price of each."""
-    highest = np.maximum.accumulate(runs.agreement, axis=1)[:, :-1].ravel()
+    highest = np.maximum.accumulate(runs.certainty, axis=1)[:, :-1].ravel()
     order = np.argsort(highest, kind="stable")
     values, first = np.unique(highest[order], return_index=True)
     paid = np.r_[0.0, np.cumsum(np.diff(runs.spent, axis=1).ravel()[order])] / len(runs)

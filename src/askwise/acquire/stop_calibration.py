@@ -17,7 +17,7 @@ from askwise.acquire.policies import Policy, Static
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.savings import LEVELS, check_levels, savings_table
 from askwise.acquire.stopping import Stopping
-from askwise.acquire.unseen import check_unseen
+from askwise.acquire.unseen import check_unseen, digests
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
@@ -43,6 +43,8 @@ class StopCalibration:
     policy_: Policy
     pays_off_: PaysOff | None = None
     stop_: CalibratedStop | None = None
+    calibrated_on_: np.ndarray | None = None
+    """Digests of the rows that `fit` calibrated on, if some were given to it."""
 
     def calibrate_stop(
         self,
@@ -60,9 +62,10 @@ class StopCalibration:
     ) -> CalibratedStop:
         """A stopping rule that keeps its word, calibrated on rows that neither the model nor `fit` has seen.
 
-        A case stops as soon as its agreement, the share of completions with the present decision, reaches a threshold.
-        The threshold is chosen for exactly one of the goals `agreement`, `accuracy_gap` and `average_price`. The rule
-        is kept as `stop_` and used by ``acquire(stop="calibrated")`` and ``start(stop="calibrated")``.
+        A case stops as soon as `decision_is_final`, the probability that the full row is decided alike, reaches a
+        threshold. The threshold is chosen for exactly one of the goals `agreement`, `accuracy_gap` and `average_price`,
+        so the promise does not depend on how good that probability is, only the price does. The rule is kept as `stop_`
+        and used by ``acquire(stop="calibrated")`` and ``start(stop="calibrated")``.
 
         Parameters
         ----------
@@ -132,7 +135,7 @@ class StopCalibration:
         Returns
         -------
         DataFrame
-            One row per level and way to stop (`way`): ``"stop per case"`` (at a threshold of the agreement),
+            One row per level and way to stop (`way`): ``"stop per case"`` (at a threshold of `decision_is_final`),
             ``"fixed budget"`` (the same budget for all cases, in the order of the policy) and ``"static order"`` (the
             same budget and the same order). `price`, its 95 % bootstrap interval over cases (`low`, `high`), and
             `share`, the price divided by that of everything. NaN: never reached.
@@ -176,7 +179,9 @@ class StopCalibration:
             raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {np.shape(y)}.")
         training = getattr(self.predictor_, "training_rows_", None)
         if training is not None:
-            check_unseen(rows, training, "X_cal")
+            check_unseen(rows.keys(), training.keys(), "X_cal")
+        if self.calibrated_on_ is not None:
+            check_unseen(digests(rows), self.calibrated_on_, "X_cal")
         goal.check_rows(len(rows))
         labels = None if y is None else class_positions(self.classes_, np.asarray(y), "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
@@ -255,7 +260,7 @@ def full_runs(
     run = run_episodes(state, truth.values, policy)
     free_next = np.column_stack([(run.order >= 0) & (run.costs == 0), np.zeros(len(truth), dtype=bool)])
     return FullRuns(
-        agreement=np.where(free_next, -np.inf, run.agreement),
+        certainty=np.where(free_next, -np.inf, run.decision_is_final),
         decision=run.decision,
         spent=np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)]),
         n_steps=(run.order >= 0).sum(axis=1),

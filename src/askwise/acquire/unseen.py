@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,27 @@ CHANCE = 1e-3
 """Rows are taken for training rows where so many equal ones are less probable than this."""
 
 
-def check_unseen(rows: EncodedRows, training: EncodedRows, name: str) -> None:
-    """An error if more of `rows` equal training rows than chance explains.
+def digests(rows: EncodedRows) -> np.ndarray:
+    """(n,) a number per row by which it can be recognized; no value can be read from it."""
+    keys = [key.tobytes() for key in list(rows.keys())]
+    return np.array([int.from_bytes(blake2b(key, digest_size=8).digest()) for key in keys], dtype=np.uint64)
 
-    Tables of few discrete values repeat rows by chance: as often as a training row equals another one.
+
+def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
+    """An error if more of `rows` were seen than chance explains.
+
+    Tables of few discrete values repeat rows by chance: as often as one that was seen equals another one.
 
     Parameters
     ----------
-    rows, training
-        Encoded rows, and those that were given to `fit`.
+    rows, seen
+        The `EncodedRows.keys` or the `digests` of the rows, and those of the rows that were given to `fit`.
     name
         The parameter that the rows were given as.
     """
-    known, of_row, count = np.unique(training.keys(), return_inverse=True, return_counts=True)
-    n_seen = int(np.isin(rows.keys(), known).sum())
-    by_chance = ((count[of_row] > 1).sum() + 1) / (len(training) + 1)
+    known, of_row, count = np.unique(seen, return_inverse=True, return_counts=True)
+    n_seen = int(np.isin(rows, known).sum())
+    by_chance = ((count[of_row] > 1).sum() + 1) / (len(seen) + 1)
     if n_seen > 1 and binom.sf(n_seen - 1, len(rows), by_chance) < CHANCE:
         raise InvalidInput(
             f"{name}: {n_seen} of {len(rows)} rows were given to fit as well. On rows that it has seen, the model "
@@ -43,5 +50,5 @@ def labeled_unseen(rows: EncodedRows, y_unseen: Any, predictor: SubsetPredictor)
     given = np.asarray(y_unseen)
     if given.shape != (len(rows),):
         raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
-    check_unseen(rows, predictor.training_rows_, "X_unseen")
+    check_unseen(rows.keys(), predictor.training_rows_.keys(), "X_unseen")
     return rows, class_positions(predictor.classes_, given, "y_unseen")

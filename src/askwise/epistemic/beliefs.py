@@ -149,6 +149,24 @@ class BeliefModel:
         before = None if previous is None else previous.take(first)
         return self._believe(rows.take(first), members, before, None).take(inverse)
 
+    def completed(self, belief: Belief, rows: EncodedRows, complete: np.ndarray) -> Belief:
+        """The belief, if nothing more will become known about the rows that `complete` (n,) marks.
+
+        Where the wrapped model accepts them with the cells that are missing, the answer is its own.
+        """
+        assert belief.complete is not None
+        new = complete & ~belief.complete
+        if not new.any():
+            return belief
+        own = new & self.predictor.accepts(rows)
+        answers = belief.answers
+        if own.any():
+            found = (self.predictor if belief.members is None else self._joined).full_proba(rows.take(own))
+            found = found.reshape(len(found), -1, answers.shape[2])
+            answers = answers.copy()
+            answers[own, : found.shape[1]] = found
+        return replace(belief, answers=answers, complete=belief.complete | complete)
+
     def proba(self, rows: EncodedRows) -> np.ndarray:
         """(n, C) p(y | x_S), calibrated: `believe` without what else it computes."""
         return self._calibrated(self.predictor.proba(rows), rows)
@@ -160,16 +178,27 @@ class BeliefModel:
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        agreement = self.agreement(belief, rows)
-        final = agreement if self.calibration is None else self.calibration.final(agreement)
-        final = np.where(rows.observed.all(axis=1), 1.0, final)
+        agreement = self.agreement(belief)
+        final = self.decision_is_final(belief)
         return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
 
-    def agreement(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
+    def agreement(self, belief: Belief) -> np.ndarray:
         """(n,) raw agreement: the share of the votes for the decision taken, 1 for a complete row."""
-        decision = self.decisions(belief.proba)
-        share = np.take_along_axis(self.votes(belief), decision[:, None], axis=1)[:, 0]
-        return np.where(rows.observed.all(axis=1), 1.0, share)
+        assert belief.complete is not None
+        return np.where(belief.complete, 1.0, self._of_decision(self.votes(belief), belief))
+
+    def decision_is_final(self, belief: Belief) -> np.ndarray:
+        """(n,) probability that the full row is decided alike: the raw agreement if there is no `Calibration`."""
+        agreement = self.agreement(belief)
+        assert belief.complete is not None
+        if self.calibration is None:
+            return agreement
+        final = self.calibration.final(agreement, self._of_decision(belief.proba, belief))
+        return np.where(belief.complete, 1.0, final)
+
+    def _of_decision(self, values: np.ndarray, belief: Belief) -> np.ndarray:
+        """(n,) the entries of `values` (n, C) for the class decided for."""
+        return np.take_along_axis(values, self.decisions(belief.proba)[:, None], axis=1)[:, 0]
 
     def votes(self, belief: Belief) -> np.ndarray:
         """(n, C) share of the completions for which the wrapped model decides for a class; without any, p(y | x_S)."""
@@ -210,7 +239,8 @@ class BeliefModel:
         else:
             belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
             belief = self.epistemic.extended(belief, rows, leave_out)
-        return replace(belief, answers=self._calibrated(belief.answers, rows))
+        answers = self._calibrated(belief.answers, rows)
+        return replace(belief, answers=answers, complete=np.asarray(rows.observed.all(axis=1)))
 
     def _calibrated(self, answers: np.ndarray, rows: EncodedRows) -> np.ndarray:
         """(n, ..., C) answers by the model and the members, calibrated; those about complete rows stay their own."""

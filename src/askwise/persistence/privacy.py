@@ -104,7 +104,7 @@ def _with_rows(selector: DynamicFeatureSelector, rows: EncodedRows, y: np.ndarra
     other = copy.copy(selector)
     other.beliefs_ = selector.beliefs_.with_rows(rows, y, selector._seeds["predictor"])
     other.predictor_, other.epistemic_ = other.beliefs_.predictor, other.beliefs_.epistemic
-    other._sample_weight = None
+    other._sample_weight, other.calibrated_on_ = None, None
     context, saving = other._policy_context(other.beliefs_), selector.pays_off_
     other.policy_, other.stop_ = selector.policy_.with_rows(context), None  # a stop holds for the policy of these rows
     if saving is not None:

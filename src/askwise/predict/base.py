@@ -121,8 +121,11 @@ class SubsetPredictor(BaseEstimator):
 
     def full_proba(self, rows: EncodedRows) -> np.ndarray:
         """`predict_full` of encoded rows."""
-        taken = (rows.observed | self.takes_missing_).all(axis=1)
-        return self._by_rows(taken, rows, self.proba)
+        return self._by_rows(self.accepts(rows), rows, self.proba)
+
+    def accepts(self, rows: EncodedRows) -> np.ndarray:
+        """(n,) whether the wrapped model itself accepts a row, with the cells that are missing from it."""
+        return np.asarray((rows.observed | self.takes_missing_).all(axis=1))
 
     def open_columns(self, rows: EncodedRows) -> np.ndarray:
         """`candidates` of encoded rows, (n, D)."""

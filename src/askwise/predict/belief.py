@@ -50,6 +50,8 @@ class Belief(ByRow):
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
     features
         (n, H) inputs of the last layer of a network, where the predictor keeps them for members and policies.
+    complete
+        (n,) whether nothing more will become known about a case, so that its decision is final.
     """
 
     answers: np.ndarray
@@ -58,6 +60,7 @@ class Belief(ByRow):
     observed: np.ndarray | None = None
     epistemic: np.ndarray | None = None
     features: np.ndarray | None = None
+    complete: np.ndarray | None = None
 
     @property
     def proba(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""Calibration of p(y | x_S): a temperature per number of known features, and a map of agreement to a probability.
+r"""Calibration of p(y | x_S): a temperature per number of known features, and how likely a decision is to be final.
 
 The mean answer over completions is less sharp than what happens, because neighbors that are not like the case are
 averaged as well. A temperature :math:`T < 1` sharpens it, and a small floor :math:`\varepsilon` keeps it from excluding
@@ -26,13 +26,15 @@ STEP = 0.5
 DEPENDENCE = 0.75
 """The log losses of a case at n sizes count as much as n ** (1 - this) of different cases: 1 = as much as one."""
 USUAL_FLOOR = 0.01
+SMALLEST_SLOPE = 0.01
+"""Of agreement, so that it always tells cases apart."""
 MARGIN = 0.005
 """Shares of completions are kept so far from 0 and 1, whose logits are infinite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Temperatures by number of known features, and the map of agreement.
+    """Temperatures by number of known features, and the map to `decision_is_final`.
 
     Attributes
     ----------
@@ -40,24 +42,28 @@ class Calibration:
         (M + 1,) of the probabilities of cases of which 0 to M features are known.
     floor
         Share of the uniform distribution that is mixed in.
-    slope, intercept
-        ``logit(decision_is_final) = slope * logit(agreement) + intercept``, with `slope` > 0, so that cases keep their
-        order.
+    final_map
+        Coefficients of the logits of the agreement and of the probability of the decision, neither below 0, and the
+        intercept: their sum is the logit of `decision_is_final`.
     """
 
     temperatures: np.ndarray
     floor: float = 0.0
-    slope: float = 1.0
-    intercept: float = 0.0
+    final_map: tuple[float, float, float] = (1.0, 0.0, 0.0)
 
     def proba(self, answers: np.ndarray, size: np.ndarray) -> np.ndarray:
         """(n, ..., C) answers about cases of which `size` (n,) features are known, calibrated."""
         scaled = tempered(answers, self.temperatures[size].reshape(-1, *[1] * (answers.ndim - 1)))
         return (1 - self.floor) * scaled + self.floor / answers.shape[-1]
 
-    def final(self, agreement: np.ndarray) -> np.ndarray:
-        """(n,) probability that the decision is final, from the share of completions that agree with it."""
-        return np.asarray(expit(self.slope * _logit(agreement) + self.intercept))
+    def final(self, agreement: np.ndarray, proba: np.ndarray) -> np.ndarray:
+        """(n,) probability that the decision is final.
+
+        From the share of completions that agree with it and its own (calibrated) probability: a completion on which the
+        model hardly decides otherwise says less than one on which it is sure.
+        """
+        by_agreement, by_proba, intercept = self.final_map
+        return np.asarray(expit(by_agreement * _logit(agreement) + by_proba * _logit(proba) + intercept))
 
 
 def tempered(proba: np.ndarray, temperature: np.ndarray | float) -> np.ndarray:
@@ -152,19 +158,19 @@ class _States:
         return sharpness, softmax(self.logs * sharpness[:, None], axis=1)
 
 
-def fit_agreement(agreement: np.ndarray, agrees: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the logistic map from agreement (N,) to whether the full row was decided alike (N,)."""
-    x = _logit(agreement)
+def fit_final(agreement: np.ndarray, proba: np.ndarray, agrees: np.ndarray) -> tuple[float, float, float]:
+    """`Calibration.final_map`, from the agreement (N,) and the probability (N,) of the decision in states of which it
+    is known whether the full row was decided alike (N,)."""
+    x = np.column_stack([_logit(agreement), _logit(proba), np.ones(len(agrees))])
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        slope = np.exp(theta[0])
-        z = slope * x + theta[1]
-        error = expit(z) - agrees
-        gradient = np.array([(error * x).sum() * slope, error.sum()]) + theta
+        z = x @ theta
+        gradient = x.T @ (expit(z) - agrees) + theta
         return -log_expit(np.where(agrees, z, -z)).sum() + (theta**2).sum() / 2, gradient
 
-    found = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B").x
-    return float(np.exp(found[0])), float(found[1])
+    bounds = [(SMALLEST_SLOPE, None), (0, None), (None, None)]
+    first, second, intercept = minimize(loss, [1.0, 0.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B").x
+    return float(first), float(second), float(intercept)
 
 
 def _logit(share: np.ndarray) -> np.ndarray:
