@@ -37,7 +37,7 @@ WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"
 
 BESIDE_RIVALS = ("wine", "heart", "cirrhosis", "breast_cancer", "yeast", "digits", "diabetes130")
 OURS = ["askwise", "askwise-forest", "askwise-boosting", "pooled", "pooled-forest", "pooled-boosting"]
-RIVALS = ["gdfs", "dime", "vip", "aaco", "aaco-forest", "static-best"]
+RIVALS = ["gdfs", "dime", "vip", "aaco", "aaco-forest", "static-quick"]
 """Each is fitted once per split whichever model ours wraps; AACO around a forest was better than with its network."""
 
 
