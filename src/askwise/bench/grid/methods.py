@@ -149,11 +149,12 @@ METHODS: dict[str, Method] = {
 }
 TABULAR = list(METHODS)
 QUICK_SEARCH = {"n_folds": 3, "n_candidates": 5, "max_features": 12, "max_rows": 1000}
-"""Of the best fixed subsets, about three times as fast as the default."""
+"""Of the best fixed subsets: fewer folds, candidates and rows than by default, which matters on large tables."""
 
 METHODS |= {
     "static-quick": Method(
-        "static-best with a quicker search", partial(_fit_baseline, partial(baselines.StaticBest, **QUICK_SEARCH))
+        "static-best, searched with fewer folds, candidates and rows",
+        partial(_fit_baseline, partial(baselines.StaticBest, **QUICK_SEARCH)),
     ),
     "aaco-forest": Method("subsets that helped similar rows, a frozen forest", partial(_fit_aaco_on, "forest")),
     "askwise-forest": _selector("the defaults of this library, random forest", "forest", "auto", "auto"),
