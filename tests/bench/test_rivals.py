@@ -85,6 +85,7 @@ def test_the_lead_and_its_interval_by_hand():
     ours.loc[("wine", 1), "b"] = np.nan  # a split that one model lacks does not count
     assert lead(ours, theirs)[0] == pytest.approx((2 + 0.25) / 2)
     assert np.isnan(lead(ours.loc[[("heart", 0)]], theirs)[1])  # one split has no interval
+    assert np.isnan(lead(ours.loc["heart":"heart"], theirs)[1])  # and three of one table are too few
 
 
 def test_the_tables_show_the_rows(rows):

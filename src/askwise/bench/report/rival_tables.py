@@ -16,6 +16,7 @@ from askwise.bench.report.tables import Entry, Table, shown, table_of
 KINDS = {"default": OURS[:3], "pooled": OURS[3:]}
 MODELS = ("MLP", "forest", "boosting")
 CHANCE = 0.9
+FEWEST_DEGREES = 3
 BEYOND = "beyond the paper"
 KEYS = ["data", "seed", "method"]
 FIT_PARTS, DECISION_PARTS = ("answer", "members", "policy"), ("choice", "answer")
@@ -44,16 +45,18 @@ def rival_tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def lead(ours: pd.DataFrame, theirs: pd.Series) -> tuple[float, float, int]:
-    """Mean lead over the tables, half of its interval (NaN with fewer than two splits of a table), number of tables.
+    """Mean lead over the tables, half of its interval, and the number of tables.
 
-    `ours` has a column per model, which are averaged; rows are (data, seed).
+    `ours` has a column per model, which are averaged; rows are (data, seed). The interval is NaN if a table has one
+    split only, or if all splits together leave fewer than `FEWEST_DEGREES` of freedom: two splits can agree by chance.
     """
     difference = (ours.mean(axis=1, skipna=False) - theirs).dropna()
     by_data = difference.groupby("data")
     n = by_data.size()
     variances = by_data.var(ddof=1) * (1 / n + TEST_TO_TRAINING)
     total = variances.sum(skipna=False)
-    freedom = total**2 / (variances**2 / (n - 1)).sum() if total > 0 else np.nan
+    enough = total > 0 and (n - 1).sum() >= FEWEST_DEGREES
+    freedom = total**2 / (variances**2 / (n - 1)).sum() if enough else np.nan
     half = stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(total) / max(1, len(n))
     return float(by_data.mean().mean()), float(half), len(n)
 
@@ -102,7 +105,7 @@ def _accuracies(rows: pd.DataFrame, title: str) -> Table | None:
     for method in [name for name in (*OURS, *RIVALS) if name in accuracy]:
         line = [Entry(method_name(method))]
         for name in names:
-            ceiling = f"of {shown(full[method][name], 1)}" if method in OURS else ""
+            ceiling = f"of {full[method][name]:.1f}" if method in OURS and full[method].notna()[name] else ""
             line.append(Entry(shown(accuracy[method][name], 2), ceiling, best=_is_largest(accuracy.T[name], method)))
         line += [Entry(shown(table[method].mean(skipna=False), d)) for table, d in ((accuracy, 2), (loss, 3))]
         body.append(line)
