@@ -158,6 +158,8 @@ def test_spaces_after_a_number_do_not_make_it_text(write):
 
 def test_a_name_too_long_for_a_file_is_refused():
     refused("x" * 5000, "There is no file")
+    refused(5, "path must be that of a file with a table; got int")
+    refused(pd.DataFrame(), "got DataFrame. A frame needs no reader")
 
 
 def test_thousands_separators_are_recognized(write):

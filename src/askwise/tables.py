@@ -99,6 +99,9 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
     Table
         In a CSV file, columns of numbers are integers or floats and all others text; empty cells are missing.
     """
+    if not isinstance(path, str | os.PathLike):
+        got = type(path).__name__
+        raise InvalidInput(f"path must be that of a file with a table; got {got}. A frame needs no reader.")
     path, options = check_path(Path(path)), options or TableOptions()
     try:
         content = path.read_bytes()

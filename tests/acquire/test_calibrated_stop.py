@@ -336,3 +336,18 @@ def test_rows_given_to_fit_to_calibrate_on_are_refused():
     with pytest.raises(InvalidInput, match="X_cal: 100 of 100 rows were given to fit"):
         selector.calibrate_stop(unseen[0], agreement=0.9)
     selector.calibrate_stop(drawn(100, 3)[0].fillna(0), agreement=0.9)
+
+
+def test_cross_fitted_and_conditional_rules_go_by_the_calibrated_probability():
+    X, y = drawn(240, 0)
+    model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    selector = DynamicFeatureSelector(model, epistemic=None, random_state=0, progress=False).fit(X, y)
+    fresh, _ = drawn(300, 5)
+    plain = selector.calibrate_stop(fresh, agreement=0.9)
+    for rule in (
+        selector.calibrate_stop(agreement=0.9),
+        selector.calibrate_stop(fresh, agreement=0.9, conditional=True),
+    ):
+        assert rule.n_early > 50
+        assert rule.price < 0.9 * rule.everything
+        assert rule.threshold == pytest.approx(plain.threshold, abs=0.15)

@@ -208,7 +208,8 @@ class StopCalibration:
         predictor, runs = self.predictor_, []
         for fold in track(folds, "cross-fitting", len(folds), self.progress):
             rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
-            state = nothing_known(self.schema_, self.prices_, fold.beliefs, rows, risk_weight=self._risk_weight())
+            beliefs = fold.beliefs.calibrated(self.beliefs_.calibration)
+            state = nothing_known(self.schema_, self.prices_, beliefs, rows, risk_weight=self._risk_weight())
             runs.append(full_runs(state, rows, fold.policy, budget, labels))
         return FullRuns.concatenated(runs)
 

@@ -119,6 +119,12 @@ class BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
         return BeliefModel(self.predictor, error_costs=self.error_costs, calibration=self.calibration)
 
+    def calibrated(self, calibration: Calibration | None) -> BeliefModel:
+        """The same model and members with another calibration."""
+        other = copy.copy(self)
+        other.calibration = calibration
+        return other
+
     @property
     def rows_at_once(self) -> int:
         """How many cases to process together, so that their beliefs fit into memory."""
