@@ -148,7 +148,7 @@ METHODS: dict[str, Method] = {
     "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }
 TABULAR = list(METHODS)
-QUICK_SEARCH = {"n_folds": 3, "n_candidates": 5, "max_features": 12, "max_rows": 1000}
+QUICK_SEARCH: dict[str, Any] = {"n_folds": 3, "n_candidates": 5, "max_features": 12, "max_rows": 1000}
 """Of the best fixed subsets: fewer folds, candidates and rows than by default, which matters on large tables."""
 
 METHODS |= {
