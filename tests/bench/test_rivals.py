@@ -100,6 +100,13 @@ def test_the_tables_show_the_rows(rows):
     assert table(rows, "Time beside the wrapped model").body[0][0].text == "Wine, askwise"
 
 
+def test_a_method_that_lacks_splits_has_no_accuracy(rows):
+    fewer = rows[(rows["method"] != "vip") | (rows["seed"] == 0)]
+    shown = {line[0].text: line[1].text for line in table(fewer, "Accuracy beside rivals, equal prices").body}
+    assert shown["VIP"] == "-"
+    assert shown["askwise"] == table(rows, "Accuracy beside rivals, equal prices").body[0][1].text
+
+
 def test_calibration_puts_budgets_and_splits_together():
     rng = np.random.default_rng(0)
     parts = [(rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)) for _ in range(2)]

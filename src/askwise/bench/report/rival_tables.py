@@ -97,9 +97,10 @@ def _splits(values: pd.DataFrame) -> str:
 
 def _accuracies(rows: pd.DataFrame, title: str) -> Table | None:
     """Accuracy and log loss by method; of ours also the accuracy of the wrapped model with everything."""
-    accuracy = _by_split(rows, "accuracy", 100).groupby("data").mean()
-    full = _by_split(rows, "full_accuracy", 100).groupby("data").mean()
-    loss = _by_split(rows, "log_loss", 1).groupby("data").mean()
+    accuracy, full, loss = (
+        _over_splits(_by_split(rows, metric, scale))
+        for metric, scale in (("accuracy", 100), ("full_accuracy", 100), ("log_loss", 1))
+    )
     names = ordered_data(accuracy.index)
     body = []
     for method in [name for name in (*OURS, *RIVALS) if name in accuracy]:
@@ -111,9 +112,17 @@ def _accuracies(rows: pd.DataFrame, title: str) -> Table | None:
         body.append(line)
     note = (
         "Accuracy in percent, mean over budgets and splits, in brackets that of the wrapped model with every "
-        "feature (the ceiling); the last column is the log loss averaged over the data."
+        "feature (the ceiling); the last column is the log loss averaged over the data. Methods that lack splits of a "
+        "table have no figure there."
     )
     return table_of(title, BEYOND, note, ("method", *map(data_name, names), "average", "log loss"), body)
+
+
+def _over_splits(values: pd.DataFrame) -> pd.DataFrame:
+    """Mean over the splits by data; NaN for a method that lacks splits which others have."""
+    by_data = values.groupby("data")
+    n = by_data.count()
+    return by_data.mean().where(n.eq(n.max(axis=1), axis=0))
 
 
 def _is_largest(values: pd.Series, method: str) -> bool:
