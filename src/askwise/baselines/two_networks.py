@@ -38,8 +38,8 @@ class TwoNetworkBaseline(Baseline):
         Maximum epochs of the predictor under random masks, and of both networks together.
     learning_rate, batch_size, patience
         Adam's rate, rows per step (None = 128, on small tables a quarter of the rows but at least 32), and epochs
-        without a lower held-out loss after which the rate is cut. The authors' scripts have 128 and 5; on a table of
-        hundreds of rows that is a step per epoch, and training ends before it has begun.
+        without a lower held-out loss after which the rate is cut. The authors' scripts have 128 and 5, which is
+        one step per epoch on a table of a hundred rows.
     holdout
         Share of the rows held out for early stopping and for choosing the weights.
     costs, groups, random_state, progress
