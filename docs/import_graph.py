@@ -15,8 +15,8 @@ PACKAGE = ROOT / "src" / "askwise"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
-HANDED_OVER = ("acquire", "persistence")
-"""`save` of everything that acquires hands over, when it is called, to the package that is built on top of it."""
+HANDED_OVER = {("acquire", "persistence"), (LEAVES, "persistence")}
+"""`save` of everything that acquires, and `Desk.load`, hand over when they are called to the package on top of them."""
 
 
 def packages() -> dict[str, set[str]]:
@@ -27,7 +27,7 @@ def packages() -> dict[str, set[str]]:
         if package is not None:
             graph.setdefault(package, set()).update(package_of(name) for name in imports(path))
     return {
-        package: {other for other in others if other not in (None, package) and (package, other) != HANDED_OVER}
+        package: {other for other in others if other not in (None, package) and (package, other) not in HANDED_OVER}
         for package, others in graph.items()
     }
 

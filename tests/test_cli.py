@@ -23,9 +23,10 @@ from askwise.cli.console import make_console
 from askwise.cli.dialog import Dialog
 from askwise.cli.options import Model
 from askwise.cli.steps import print_rules, print_warnings
-from askwise.cli.wording import shown_number
+from askwise.cli.wording import choices_in_words, shown_number
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
+from askwise.desk import Desk
 from askwise.reference_models import (
     MODELS,
     MOST_TEST_ROWS,
@@ -105,6 +106,21 @@ def test_progress_is_not_among_the_results(wine):
     result, _ = wine
     assert "asking at random, 5 of 5" in result.stderr
     assert "asking at random" not in result.stdout
+
+
+def test_choices_are_told_with_their_reasons():
+    ahead = {"gates": [], "n_considered": 40, "n_features": 500}
+    choices: dict[str, Any] = {
+        "policy": {"name": "Greedy", "by": "default", "lookahead": ahead},
+        "calibration": None,
+        "settling": {"refits": 2, "cut_short": True},
+    }
+    policy, cut = choices_in_words(choices)
+    assert policy == "policy Greedy (looking ahead, tried from 40 of 500 features, would gain little)"
+    assert cut == "on part of the rows only, to save time (2 refits of the model)"
+    choices["policy"] = {"name": "Lookahead", "lookahead": {**ahead, "gates": ["switch"]}}
+    choices["settling"]["cut_short"] = False
+    assert choices_in_words(choices) == ["policy Lookahead (switch: worth most for what to acquire next)"]
 
 
 def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
@@ -562,7 +578,7 @@ def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
     selector = DynamicFeatureSelector(
         LogisticRegression(), costs={"noise": 0}, policy=NoiseTellsNothing(), epistemic=None, progress=False
     )
-    dialog = Dialog(make_console(), selector.fit(X, y), X, {}, None)
+    dialog = Dialog(make_console(), selector.fit(X, y), Desk(), {}, None)
     suggestion = dialog.session.suggest()
     assert suggestion is not None
     assert (suggestion.feature, suggestion.gain) == ("noise", 0.0)

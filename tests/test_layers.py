@@ -23,6 +23,7 @@ LAYERS = [
         "error_costs",
         "errors",
         "columns",
+        "desk",
         "schema",
         "subsets",
         "uncertainty",
@@ -48,12 +49,12 @@ LAYERS = [
     ["selector"],
     ["persistence"],
     ["baselines", "scale", "vision"],
-    ["reference_models", "bench", "cli"],
+    ["reference_models", "bench", "cli", "web"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
-# save() hands over to the package that knows how, when it is called.
-ALLOWED_WHEN_CALLED = {("acquire", "persistence")}
+# save() and Desk.load() hand over to the package that knows how, when they are called.
+ALLOWED_WHEN_CALLED = {("acquire", "persistence"), ("desk", "persistence")}
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path

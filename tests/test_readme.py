@@ -10,11 +10,20 @@ import pytest
 from typer.testing import CliRunner
 
 from askwise.cli.app import app
+from askwise.datasets.home import data_home
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for kind, block in BLOCKS if kind == "bash" for line in block.splitlines() if line]
+
+OWN = [
+    line
+    for kind, block in re.findall(
+        r"```(\w+)\n(.*?)```", README.split("## Your own table")[1].split("\n## ")[0], re.DOTALL
+    )
+    for line in block.splitlines()
+]
 
 
 def dry_run(command):
@@ -57,10 +66,25 @@ def askwise(*arguments):
 def test_commands(tmp_path, monkeypatch, fewer_rows):
     """One after the other in one folder."""
     monkeypatch.chdir(tmp_path)
-    commands = [shlex.split(line)[1:] for line in COMMANDS if line.startswith("askwise")]
+    commands = [shlex.split(line)[1:] for line in COMMANDS if line.startswith("askwise") and line not in OWN]
     assert {command[0] for command in commands} == {"demo", "ask", "--help", "bench", "report"}
     for command in commands:
         askwise(*command)
+
+
+def test_from_file_to_page(tmp_path, monkeypatch):
+    """The walk through the commands on one's own table; the server is tested elsewhere."""
+    if not (data_home() / "tabular/heart/processed.cleveland.data").exists():
+        pytest.skip("the heart data are not in the data home")
+    pytest.importorskip("skops")
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line)[1:] for line in OWN]
+    assert [command[0] for command in commands] == ["data", "fit", "evaluate", "ask", "serve", "acquire", "explain"]
+    for command in commands:
+        if command[0] != "serve":
+            askwise(*command)
+    assert (tmp_path / "askwise-evaluation.html").stat().st_size > 10_000
+    assert len((tmp_path / "bought.csv").read_text().splitlines()) == 62
 
 
 def test_make_targets(tmp_path, monkeypatch, fewer_rows):

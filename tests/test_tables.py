@@ -114,7 +114,7 @@ def test_bad_options_are_refused(write):
     refused(path, "there is no encoding 'klingon'", encoding="klingon")
     refused(write("é,b\n1,2\n", "latin-1"), "cannot be read as utf-8", encoding="utf-8")
     refused(write("a,b\nx,2\n"), r"--text: .* no column 'c'. It has: a, b", text=["c"])
-    refused(path, r"--number: column 'a' .* holds 'x' \(line 2\)", number=["a"])
+    refused(path, r"Column 'a' .* must hold numbers and holds 'x' \(line 2\)", number=["a"])
     refused(path, "both name 'a'", number=["a"], text=["a"])
 
 

@@ -86,8 +86,8 @@ def is_number_column(path: Path, column: TextColumn, decimal: str, declared: boo
     if declared and words:
         line = column.line_of(words[0])
         raise InvalidInput(
-            f"--number: column {column.name!r} of {path} holds {words[0]!r} (line {line}). If that means missing, add "
-            f"--missing {words[0]!r}; otherwise correct the cell, or leave out --number {column.name!r}."
+            f"Column {column.name!r} of {path} must hold numbers and holds {words[0]!r} (line {line}). If that means "
+            f"missing, add --missing {words[0]!r}; otherwise correct the cell, or leave out --number {column.name!r}."
         )
     if declared is not None or not column.counts:
         return bool(declared)

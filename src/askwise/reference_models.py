@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -34,6 +34,8 @@ from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
 ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
 """Models of the benchmarks alone."""
+ONLY_FITTED = ("boosting",)
+"""Models of `askwise fit` alone."""
 
 TEST_SHARE = 0.3
 SMALL_TABLE_ROWS = 2000
@@ -46,7 +48,7 @@ MOST_TEST_CELLS = 5500
 N_SUBSETS = 10
 """Subsets per node of a tree that is grown for them."""
 
-DENSE_ONLY = ("subset-tree", "fuzzy-tree", "subset-fuzzy-tree", "ferl")
+DENSE_ONLY = ("boosting", "subset-tree", "fuzzy-tree", "subset-fuzzy-tree", "ferl")
 MOST_CATEGORIES = 30
 """Maximum number of one-hot columns of a category; rarer categories share the last one."""
 
@@ -84,7 +86,7 @@ def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: b
 
 
 def make_model(name: str, seed: int) -> Pipeline:
-    """An unfitted pipeline, by a name of `MODELS` or `ONLY_MEASURED`, for a raw DataFrame with categories and NaN."""
+    """An unfitted pipeline, by a name of the lists above, for a raw DataFrame with categories and NaN."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     categories = make_pipeline(
         FunctionTransformer(_as_objects),
@@ -122,6 +124,8 @@ def _classifier(name: str, seed: int) -> Any:
         return MLPClassifier((100,), max_iter=200, random_state=seed)
     if name == "forest":
         return RandomForestClassifier(100, min_samples_split=5, min_samples_leaf=2, random_state=seed)
+    if name == "boosting":
+        return HistGradientBoostingClassifier(max_iter=100, min_samples_leaf=5, random_state=seed)
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
     if name == "tree":

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from askwise.acquire import options
 from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
 from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
-from askwise.acquire.crossfit import N_FOLDS, Fold, cross_fitted, refitted
+from askwise.acquire.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.policies import Policy, PolicyContext
 from askwise.acquire.tuning import settle
@@ -60,10 +60,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (the same, counting what the best next feature then
-        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"distilled"`` (the
-        choices of ``"auto"``, learned by a small network: fast, see `acquire.Distilled`), ``"rl"`` (a Q-network; needs
-        torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (with what the best next feature then tells;
+        ``"auto"`` takes it where that pays: see ``policy_.lookahead_``), ``"distilled"`` (``"auto"`` learned by a fast
+        network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -81,11 +80,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         open (the weights of ``"pooled"``, a kernel width of "auto") is chosen on the same rows. None: off. It is also
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
-    random_state, n_jobs, progress
-        Seed; parallel threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"``
-        shows a progress bar on a terminal.
-    memory_limit
-        MiB, approximately, that the cases processed at a time may take beside the fitted selector.
+    random_state, n_jobs, progress, memory_limit
+        Seed; threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"`` shows a
+        progress bar on a terminal; MiB, about, that the cases processed at a time may take beside the selector.
 
     Attributes
     ----------
@@ -96,7 +93,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
-    choices_ : what was chosen and why, JSON-ready: policy, kernel width of the answer, weights of pooling, temperatures
+    choices_ : what was chosen and why, JSON-ready: policy, kernel width of the answer, weights of pooling,
+        temperatures; and how often the model was refitted for it, at most 30 fit times or 10 s, whichever is longer
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
         or "calibration" (sizes in features); absent where none is done
@@ -155,10 +153,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
         Parameters
         ----------
-        X
-            Training rows, as the model takes them. NaN = missing.
-        y
-            (n,) labels.
+        X, y
+            Training rows, as the model takes them (NaN = missing), and their labels, (n,).
         sample_weight
             Used to fit an unfitted estimator.
         X_unseen, y_unseen
@@ -185,13 +181,14 @@ class DynamicFeatureSelector(FeatureAcquirer):
         options.check_model(self.predictor_)
         saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
         self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
+        allowance = Allowance()
         self.policy_ = self._chosen_policy()
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
-        states = None if self.calibration is None else self._states_to_calibrate_on(unseen)
+        states = None if self.calibration is None else self._states_to_calibrate_on(unseen, allowance)
         self.calibrated_on_ = None if unseen is None else digests(unseen[0])
         seed = None if self.calibration is None else self._seeds["folds"]
         self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
-        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices}
+        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, **allowance.described()}
         if report is not None:
             self.adaptation_report_ = report
         return self
@@ -214,14 +211,16 @@ class DynamicFeatureSelector(FeatureAcquirer):
             raise InvalidInput(f"X_unseen and y_unseen are rows and their labels to calibrate on; {problem}.")
         return labeled_unseen(self._encode(X_unseen), y_unseen, self.predictor_)
 
-    def _states_to_calibrate_on(self, unseen: tuple[EncodedRows, np.ndarray] | None) -> VisitedStates | None:
+    def _states_to_calibrate_on(self, unseen: Any, allowance: Allowance) -> VisitedStates | None:
         """States visited on unseen rows, given ones or held-out folds; None where there are none."""
         few = 1 if self.predictor_.slow_to_fit else MOST_ROWS
-        folds = None if unseen is not None else self._cross_fit(n_rows=few)
+        folds = None if unseen is not None else self._cross_fit(n_rows=few, allowance=allowance)
         parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)] if unseen is not None else folds
+        if parts is None:
+            return None
         rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
         rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
-        return None if parts is None else states_of_folds(rows, y, parts, rng, prices=self.prices_, risk_weight=weight)
+        return states_of_folds(rows, y, parts, rng, allowance, prices=self.prices_, risk_weight=weight)
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)
@@ -250,7 +249,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The policy that the parameter `policy` stands for, fitted."""
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
-        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_, self.prices_), self.beliefs_)
+        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
         return options.settled(self.policy, fitted)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
@@ -281,15 +280,15 @@ class DynamicFeatureSelector(FeatureAcquirer):
         model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
         return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
 
-    def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
+    def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
         """Model, pool and policy fitted without a fold of the training rows, for each fold; see `cross_fitted`."""
         return cross_fitted(
             self.predictor_,
             lambda held: self._fitted_without(held, members=False),
             lambda beliefs: self.policy_.refitted(self._policy_context(beliefs)),
             n_folds=n_folds,
-            n_rows=n_rows,
             random_state=self._seeds["folds"],
+            **limits,
         )
 
     def _static_policy(self) -> Policy:

@@ -11,9 +11,9 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,8 @@ SNIFFED_ROWS = 200
 class TableOptions:
     """Options for reading a file; what is None, and the kind of a column that is not named, is inferred.
 
-    `missing` lists cells that mean "missing" besides empty ones; `text` and `number` list columns.
+    `missing` lists cells that mean "missing" besides empty ones; `text` and `number` list columns. `expected` says of
+    columns that may be in the file whether they hold numbers; it does not matter for Parquet and Feather.
     """
 
     separator: str | None = None
@@ -63,6 +64,7 @@ class TableOptions:
     missing: Sequence[str] = ()
     text: Sequence[str] = ()
     number: Sequence[str] = ()
+    expected: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
 def _read_arrow(path: Path, kind: str, options: TableOptions) -> Table:
     import pandas as pd
 
-    if options != TableOptions():
+    if replace(options, expected={}) != TableOptions():
         raise InvalidInput(f"{path} is a {kind} file, which stores the column types; leave out the CSV options.")
     try:
         frame = pd.read_parquet(path) if kind == "Parquet" else pd.read_feather(path)
@@ -263,7 +265,7 @@ def _build(path: Path, columns: Sequence[TextColumn], options: TableOptions, fou
     import pandas as pd
 
     separator, decimal, encoding = found
-    declared = {**dict.fromkeys(options.text, False), **dict.fromkeys(options.number, True)}
+    declared = {**options.expected, **dict.fromkeys(options.text, False), **dict.fromkeys(options.number, True)}
     numeric = find_number_columns(path, columns, decimal, declared)
     built = {c.name: to_numbers(c, decimal) if numeric[c.name] else pd.Series(c.cells, dtype="str") for c in columns}
     kinds = {kind: [name for name, is_number in numeric.items() if is_number == kind] for kind in (True, False)}

@@ -79,11 +79,40 @@ def test_the_gate_is_found_when_something_else_is_known(selector):
     assert session.suggest().feature.startswith("c_")
 
 
-def test_once_the_gates_are_known_it_is_the_greedy_policy(switch, selector):
+def test_once_the_gates_are_known_it_is_greedy_for_what_the_labels_say(switch, selector):
     known = switch.X[:10].assign(**{name: np.nan for name in switch.X if name != "switch"})
-    greedy = selector.with_policy("greedy")
+    greedy = selector.with_policy(Greedy(selector.with_policy("greedy").policy_.value_.by_labels()))
     assert_allclose(selector.scores(known), greedy.scores(known))
     assert_allclose(selector.gains(known), greedy.gains(known))
+
+
+def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_features():
+    """The labels follow the first feature, the model follows the second; the third is known."""
+    X = np.random.default_rng(0).normal(size=(500, 3))
+
+    def model(rows):
+        p = 1 / (1 + np.exp(-3 * np.asarray(rows)[:, 1]))
+        return np.column_stack([1 - p, p])
+
+    owner = DynamicFeatureSelector(
+        model, policy="greedy", epistemic=None, calibration=None, random_state=0, progress=False
+    )
+    with pytest.warns(UserWarning, match="classes"):
+        owner.fit(X, (X[:, 0] > 0).astype(int))
+    known = np.where(np.arange(3) == 2, X[:5], np.nan)
+    by_labels = owner.with_policy(Greedy(owner.policy_.value_.by_labels()))
+    assert (owner.suggest(known) == 1).all()
+    assert (by_labels.suggest(known) == 0).all()
+    assert_allclose(by_labels.scores(X[:1] * np.nan), owner.scores(X[:1] * np.nan))  # nothing is known
+
+
+def test_auto_looks_ahead_at_any_prices_and_only_from_the_gate(switch):
+    """Features that tell something once the switch is known have it as their best follower, but are no gates."""
+    costs = np.random.default_rng(0).uniform(1, 10, switch.X.shape[1])
+    owner = wrapped(switch.X, switch.y, costs=costs)
+    assert isinstance(owner.policy_, Lookahead)
+    assert owner.policy_.lookahead_["gates"] == ["switch"]
+    assert owner.suggest(switch.X[:1] * np.nan, budget=float(costs.sum()) / 2, as_names=True).tolist() == ["switch"]
 
 
 def test_a_switch_that_costs_too_much_is_not_bought_first(switch):

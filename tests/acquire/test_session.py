@@ -517,3 +517,11 @@ def test_labels_of_every_kind_are_json():
         assert report["prediction"] == labels[1]
         assert list(report["probabilities"]) == [str(label) for label in labels]
         assert repr(session).startswith(f"<Session: {report['prediction']} (")
+
+
+def test_prices_are_those_of_now_affordable_or_not(selector):
+    session = selector.start(budget=4)
+    assert session.prices == {"age": 0, "city": 0.5, "blood": 3, "smoker": 1, "scan": 4, "visits": 1}
+    session.answer("blood", {"iron": 0.1, "sugar": 0.2})
+    session.unavailable("city")
+    assert session.prices == {"age": 0, "smoker": 1, "scan": 2.5, "visits": 1}

@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector
+from askwise.acquire import crossfit
 from askwise.acquire.tuning import REPRODUCTION, UNSEEN
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
@@ -116,10 +117,26 @@ def test_a_model_that_keeps_little_weight_gets_a_warning():
         fitted(adaptation="pooled")
 
 
+def test_settling_stops_after_its_allowance_but_not_before_the_first_fold(monkeypatch):
+    """30 fit times or 10 s, whichever is longer: with less allowed, fewer folds are fitted, and it says so."""
+    found = {}
+    for times, seconds in ((30, 10.0), (30, 0.0), (0, 0.0)):
+        monkeypatch.setattr(crossfit, "MOST_FIT_TIMES", times)
+        monkeypatch.setattr(crossfit, "LEAST_SECONDS", seconds)
+        owner = fitted()
+        found[times, seconds] = owner.choices_["settling"]
+        assert owner.calibration_ is not None
+    assert found[30, 10.0] == {"refits": 5, "cut_short": False}
+    assert found[0, 0.0] == {"refits": 1, "cut_short": True}
+    assert 1 <= found[30, 0.0]["refits"] <= 5
+    assert fitted(unseen=True).choices_["settling"] == {"refits": 0, "cut_short": False}
+
+
 def test_choices_are_json_and_follow_the_policy():
     found = fitted(adaptation="pooled")
     assert json.loads(json.dumps(found.choices_, allow_nan=False)) == found.choices_
-    assert list(found.choices_) == ["policy", "answer", "pooling", "calibration"]
+    assert list(found.choices_) == ["policy", "answer", "pooling", "calibration", "settling"]
+    assert found.choices_["settling"] == {"refits": 5, "cut_short": False}
     assert found.choices_["policy"].items() >= {"name": "Greedy", "by": "default"}.items()
     assert found.choices_["policy"]["lookahead"]["pays"] is False
     other = found.with_policy("static")

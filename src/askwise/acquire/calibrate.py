@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.crossfit import Fold
+from askwise.acquire.crossfit import Allowance, Fold
 from askwise.acquire.policies import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
@@ -48,16 +48,24 @@ class VisitedStates(ByRow):
 
 
 def states_of_folds(
-    rows: EncodedRows, y: np.ndarray, folds: Sequence[Fold], rng: np.random.Generator, **options: Any
+    rows: EncodedRows,
+    y: np.ndarray,
+    folds: Sequence[Fold],
+    rng: np.random.Generator,
+    allowance: Allowance,
+    **options: Any,
 ) -> VisitedStates:
-    """The states visited on the rows that each fold holds, a random sample of at most `MOST_ROWS` in all."""
-    held = [rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))] for fold in folds]
-    return VisitedStates.concatenated(
-        [
-            visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
-            for at, fold in zip(held, folds, strict=True)
-        ]
-    )
+    """The states visited on the rows that each fold holds, a random sample of at most `MOST_ROWS` in all.
+
+    Once the `allowance` is used up, the other folds are left out, except for the first one.
+    """
+    found: list[VisitedStates] = []
+    for fold in folds:
+        if found and not allowance.allows():
+            break
+        at = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
+        found.append(visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options))
+    return VisitedStates.concatenated(found)
 
 
 def visited_states(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,50 @@ from askwise.predict.wrapped import fitted_classifier
 from askwise.value.targets import folds
 
 N_FOLDS = 5
+MOST_FIT_TIMES, LEAST_SECONDS = 30, 10.0
+
+
+class Allowance:
+    """Limits what `fit` spends on its own choices: 30 fit times of the wrapped model or 10 s, whichever is longer.
+
+    Folds are refitted and examined until it is used up, at least one of them. There is one refit per fold.
+
+    Attributes
+    ----------
+    refits
+        How often a clone of the wrapped model was fitted.
+    cut_short
+        Whether folds were left out.
+    """
+
+    def __init__(self) -> None:
+        self.refits = 0
+        self.cut_short = False
+        self._longest_fit = 0.0
+        self._start = time.perf_counter()
+
+    def timed(self, refit: Callable[[np.ndarray], BeliefModel]) -> Callable[[np.ndarray], BeliefModel]:
+        """The same function, which fits a clone of the wrapped model and its pool; counted and timed."""
+
+        def run(held: np.ndarray) -> BeliefModel:
+            start = time.perf_counter()
+            fitted = refit(held)
+            self.refits += 1
+            self._longest_fit = max(self._longest_fit, time.perf_counter() - start)
+            return fitted
+
+        return run
+
+    def allows(self, share: float = 1.0) -> bool:
+        """Whether less than a share of the allowed time has passed; if not, something is left out."""
+        allowed = share * max(LEAST_SECONDS, MOST_FIT_TIMES * self._longest_fit)
+        within = time.perf_counter() - self._start < allowed
+        self.cut_short |= not within
+        return within
+
+    def described(self) -> dict[str, Any]:
+        """For `choices_`, ready for JSON."""
+        return {"settling": {"refits": self.refits, "cut_short": self.cut_short}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +98,7 @@ def cross_fitted(
     n_folds: int = N_FOLDS,
     n_rows: int | None = None,
     random_state: int = 0,
+    allowance: Allowance | None = None,
 ) -> list[Fold] | None:
     """The folds of the training rows of `predictor`; None where its model cannot be fitted without some of them.
 
@@ -67,6 +113,8 @@ def cross_fitted(
         Function of that belief model that returns a policy fitted around it.
     n_rows
         Stop after the folds that hold so many rows; None = all folds.
+    allowance
+        Stop, after the first fold, once half of it is used up; None = all folds.
     """
     rows, y = predictor.training_rows_, predictor.training_labels_
     if not predictor.schema_.tabular or unfitted_clone(predictor.estimator_) is None:
@@ -78,8 +126,10 @@ def cross_fitted(
     for k in range(n_folds):
         if n_rows is not None and sum(len(part.held) for part in found) >= n_rows:
             break
+        if found and allowance is not None and not allowance.allows(0.5):
+            break
         try:
-            beliefs = refit(np.flatnonzero(fold == k))
+            beliefs = (refit if allowance is None else allowance.timed(refit))(np.flatnonzero(fold == k))
         except Exception:  # a third-party model may raise any error on fewer rows
             return None
         held = np.flatnonzero((fold == k) & _familiar(rows.values, fold != k, predictor.schema_.is_category))

@@ -13,7 +13,7 @@ from askwise.acquire.acquisition import Acquisition, purchases
 from askwise.acquire.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
 from askwise.acquire.lookahead import Lookahead
 from askwise.acquire.pays_off import ExpectedSaving
-from askwise.acquire.policies import Greedy, Policy, PolicyContext
+from askwise.acquire.policies import Policy, PolicyContext
 from askwise.acquire.teachers import Teacher, teachers_of
 from askwise.errors import InvalidInput
 from askwise.parameters import SHARE, WIDTHS, Limits, Whole, check_limits
@@ -108,7 +108,7 @@ class Distilled(Policy):
             return fitted
         if context.beliefs.error_costs is not None:
             return ExpectedSaving().fit(context)
-        return Lookahead().fit(context).settled() if context.prices.uniform else Greedy().fit(context)
+        return Lookahead().fit(context).settled()
 
     @property
     def reads_budget(self) -> bool:  # type: ignore[override]

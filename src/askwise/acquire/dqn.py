@@ -66,6 +66,8 @@ class DQN(Policy):
         ``"gain"`` (the paper's) or ``"area"``.
     """
 
+    reason = "The policy, trained on whole cases, ranks it first."
+
     def __init__(
         self,
         preset: str = "batched",

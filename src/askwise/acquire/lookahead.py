@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Greedy, PolicyContext
+from askwise.acquire.policies import Greedy, PolicyContext, purchases_of
 from askwise.epistemic import BeliefModel
-from askwise.prices import affordable
+from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
 from askwise.value import NeighborValue, by_rule, per_cost
 from askwise.value.lookahead import SecondGains, outcomes_of_seconds, second_gains, total_effects
@@ -40,7 +40,9 @@ class Lookahead(Greedy):
     Features whose value clearly exceeds that of the greedy choice, at the start or after the first purchase, are
     called gates. Later purchases are valued this way where a gate is not known yet, for the gates and the features
     with the highest gains, at most 8 in all; otherwise the gain of a feature counts alone. Where the money left pays
-    for only one more feature, it does as well. ``policy="auto"`` uses it where there are gates and prices are equal.
+    for only one more feature, it does as well. If a gate comes first, all later gains are those of the labels of
+    similar training rows: models often have not learned well which features matter when. ``policy="auto"``
+    uses it where there are gates; these are determined as if all prices were equal.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ class Lookahead(Greedy):
     considered_ : (A,) positions of the features that were valued with their followers
     lookahead_ : dict, ready for JSON: whether it pays, the gates, and the first features compared with their gains
     """
+
+    reason = "It has the highest expected gain for its price, counting what it says to ask next."
 
     def __init__(self, risk_weight: float | None = None, price_rule: str = "per price") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
@@ -70,20 +74,17 @@ class Lookahead(Greedy):
         self.considered_ = self._candidates(start)
         self._start = self._second_gains(start.rows, self.considered_, AT_THE_START)
         gates, best = self._gates(start, [self._start])
+        self.value_ = self.value_.by_labels() if len(gates) else self.value_
         later = self._examples(context, self.considered_[[best]])
         after = [self._second_gains(later.rows.take([r]), self.considered_, LATER) for r in range(len(later.rows))]
         self.gates_ = np.union1d(gates, self._gates(later, after)[0]).astype(int)
-        self.equal_prices_ = context.prices.uniform
         self.lookahead_ = self._report(start, best)
         return self
 
     @property
     def pays(self) -> bool:
-        """Whether some feature is clearly worth more for what it says to ask next.
-
-        Only known for equal prices: per price of both, a cheap feature before a good one looks better than it is.
-        """
-        return len(self.gates_) > 0 and self.equal_prices_
+        """Whether some feature is clearly worth more for what it says to ask next."""
+        return len(self.gates_) > 0
 
     def settled(self) -> Greedy:
         """Itself if it pays to look ahead, otherwise the greedy policy with the same value and report."""
@@ -98,14 +99,15 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        return np.where(state.mask, -np.inf, by_rule(*self._worth(state), self.price_rule))
+        scores = by_rule(*self._two_steps(state), self.price_rule, purchases_of(state))
+        return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        return np.where(state.mask, -np.inf, per_cost(*self._worth(state)))
+        return np.where(state.mask, -np.inf, per_cost(*self._two_steps(state)))
 
-    def _worth(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
+    def _two_steps(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """(n, M) value of each feature, and the price that it is compared with."""
-        gain, price = self._gain(state), state.prices.now(state.mask)
+        gain, price = self.worth(state), state.prices.now(state.mask)
         buyable = state.buyable()
         begun = np.any(state.mask, axis=1)
         ahead = ~begun | buyable[:, self.gates_].any(axis=1)
@@ -129,7 +131,8 @@ class Lookahead(Greedy):
         assert isinstance(self.value_, NeighborValue)
         found = BeliefModel(self.value_.predictor.with_neighbors(n_completions)).believe(row).completions
         assert found is not None
-        return second_gains(found, self._scaled, self.value_.schema, first, self._outcomes[n_completions])
+        answers, outcomes = self.value_.answers(found)[0], self._outcomes[n_completions]
+        return second_gains(found, answers, self._scaled, self.value_.schema, first, outcomes)
 
     def _examples(self, context: PolicyContext, known: np.ndarray) -> Acquisition:
         """Some pool rows, spread over the values of the feature that is `known`; of nothing, one is enough."""
@@ -140,8 +143,10 @@ class Lookahead(Greedy):
         mask = np.zeros((len(at), len(schema.features)), dtype=bool)
         mask[:, known] = True
         rows = EncodedRows(np.where(schema.expand(mask), pool[at], np.nan))
+        # At equal prices: per price of both, a cheap feature before a good one looks better than it is.
+        prices = Prices((np.asarray(context.prices.costs) > 0).astype(float)).resolve(schema.features)
         left, weight = np.full(len(at), np.inf), context.risk_weight
-        return Acquisition(schema, context.prices, self.value_.beliefs, rows, mask, ~mask, left, risk_weight=weight)
+        return Acquisition(schema, prices, self.value_.beliefs, rows, mask, ~mask, left, risk_weight=weight)
 
     def _candidates(self, start: Acquisition) -> np.ndarray:
         """The features to value with their followers, ascending."""
@@ -156,20 +161,22 @@ class Lookahead(Greedy):
 
     def _gates(self, states: Acquisition, followed: list[SecondGains]) -> tuple[np.ndarray, int]:
         """The features that pay to look ahead from, on the average of the states; and the number of the best one."""
-        greedy, gain = super().scores(states).argmax(axis=1), self._gain(states)
+        greedy, gain = super().scores(states).argmax(axis=1), self.worth(states)
         found, instead = np.zeros((2, len(self.considered_))), np.zeros((2, 1))
         for r, seconds in enumerate(followed):
             value, price = _valued(seconds, gain[r], ~states.mask[r], states, r, self.price_rule)
             score = by_rule(value, price, self.price_rule)
             found += np.where(states.mask[r, seconds.first], 0.0, score)
             instead += score[:, seconds.first == greedy[r]]
-        clearly = (found > (1 + CLEARLY) * np.maximum(instead, SMALLEST)).all(axis=0)
+        more = found / np.maximum(instead, SMALLEST) - 1
+        # What tells something once a gate is known looks like one as well: its best follower is the gate.
+        clearly = (more > CLEARLY).all(axis=0) & (more >= more.max(axis=1, keepdims=True) / 2).all(axis=0)
         clearly &= np.asarray(states.prices.costs)[self.considered_] > 0  # free features are acquired first anyway
         return self.considered_[clearly], int(found.sum(axis=0).argmax())
 
     def _report(self, start: Acquisition, best: int) -> dict[str, Any]:
         greedy, names = int(super().scores(start)[0].argmax()), start.schema.features
-        value = _valued(self._start, self._gain(start)[0], ~start.mask[0], start, 0, self.price_rule)[0].mean(axis=0)
+        value = _valued(self._start, self.worth(start)[0], ~start.mask[0], start, 0, self.price_rule)[0].mean(axis=0)
         instead = float(value[self.considered_ == greedy][0])
         return {
             "pays": self.pays,

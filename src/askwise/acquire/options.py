@@ -31,7 +31,6 @@ from askwise.predict import (
     SubsetPredictor,
 )
 from askwise.predict.wrapped import warn_if_worse_than_prior
-from askwise.prices import Prices
 
 ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
@@ -105,8 +104,8 @@ def make_epistemic(
     return kinds[suitable_epistemic(predictor) if epistemic == "auto" else epistemic]()
 
 
-def make_policy(policy: Any, predictor: SubsetPredictor, prices: Prices) -> Policy:
-    """An unfitted policy; ``"auto"`` does not consider looking ahead where prices differ."""
+def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
+    """An unfitted policy; for ``"auto"`` one that looks ahead, which is `settled` once it is fitted."""
     made: Policy
     if isinstance(policy, Policy):
         made = clone(policy)
@@ -118,8 +117,7 @@ def make_policy(policy: Any, predictor: SubsetPredictor, prices: Prices) -> Poli
             "static": Static,
             "random": Random,
         }
-        ahead = policy == "lookahead" or prices.uniform
-        made = named.get(policy, Lookahead if ahead else Greedy)()
+        made = named.get(policy, Lookahead)()
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made

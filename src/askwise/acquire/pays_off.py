@@ -38,6 +38,8 @@ class ExpectedSaving(Policy):
 
     reads_budget = True  # a pair must be affordable
     refits = True
+    compares_gains = True
+    reason = "It is expected to save the most in the cost of errors for its price."
 
     def __init__(self, caution: float = 1.0) -> None:
         self.caution = caution

@@ -19,7 +19,17 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import Prices
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
-from askwise.value import PRICE_RULES, HeldOutStates, NeighborValue, Value, ValueEstimator, by_rule, per_cost
+from askwise.value import (
+    PRICE_RULES,
+    HeldOutStates,
+    NeighborValue,
+    Value,
+    ValueEstimator,
+    by_rule,
+    per_cost,
+    price_power,
+    purchases_left,
+)
 
 N_BINS = 3
 """Bins of a number in the ranking of `Static`."""
@@ -50,8 +60,11 @@ class Policy(BaseEstimator):
     """
 
     reads_budget = False
-    reads_belief = True
-    """Whether the scores need `state.belief`; where they do not, `acquire` computes predictions when they are read."""
+    reads_belief = True  # where the scores do without `state.belief`, predictions are computed when they are read
+    compares_gains = False
+    """Whether `gains` are expected gains, so that those of two features can be compared."""
+    reason = "The policy in use ranks it first."
+    """Why the feature with the highest score comes next, in words."""
 
     @property
     def refits(self) -> bool:
@@ -67,17 +80,23 @@ class Policy(BaseEstimator):
 
         A policy that keeps no rows, but only what it learned from them, returns itself.
         """
-        fitted: Self = clone(self).fit(context)
-        return fitted
+        return clone(self).fit(context)
 
     def refitted(self, context: PolicyContext) -> Self:
         """The policy for a fold of cross-fitting: fitted again if it `refits`, else the one in use."""
-        fitted: Self = clone(self).fit(context) if self.refits else self
-        return fitted
+        return clone(self).fit(context) if self.refits else self
 
     def scores(self, state: Acquisition) -> np.ndarray:
         """(n, M) scores, higher is better, -inf = never acquire."""
         raise NotImplementedError
+
+    def worth(self, state: Acquisition) -> np.ndarray:
+        """(n, M) what the scores are computed from, whatever the budget; by default the scores themselves."""
+        return self.scores(state)
+
+    def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
+        """(n, M) the scores, from the `worth` of the features and the budget left."""
+        return worth
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         """(n, M) the expected gains per price behind the `scores` of a state; by default the scores themselves."""
@@ -91,13 +110,13 @@ class Policy(BaseEstimator):
 class CachedPolicy(Policy):
     """Wraps a policy that runs on the same cases under one budget after another.
 
-    A state that the previous episode visited at the same step is not scored again; until the budget runs out, all
-    episodes visit the same states.
+    The features of a state that the previous episode visited at the same step are not valued again; until the budget
+    runs out, episodes visit much the same states.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self._last: list[dict[int, tuple[bytes, np.ndarray]]] = []  # case -> (mask, scores), by step
+        self._last: list[dict[int, tuple[bytes, np.ndarray]]] = []  # case -> (mask, worth), by step
         self._current: list[dict[int, tuple[bytes, np.ndarray]]] = []
 
     def start(self) -> None:
@@ -106,17 +125,19 @@ class CachedPolicy(Policy):
 
     def scores(self, state: Acquisition) -> np.ndarray:
         step = len(self._current)
-        last = self._last[step] if step < len(self._last) and not self.policy.reads_budget else {}
+        if self.policy.reads_budget:
+            return self.policy.scores(state)
+        last = self._last[step] if step < len(self._last) else {}
         keys = [row.tobytes() for row in np.packbits(state.mask, axis=1)]
         cases = state.ids.tolist()
         known = np.array([last.get(case, (b"",))[0] == key for case, key in zip(cases, keys, strict=True)], dtype=bool)
-        scores = np.empty(state.mask.shape)
+        worth = np.empty(state.mask.shape)
         for r in np.flatnonzero(known):
-            scores[r] = last[cases[r]][1]
+            worth[r] = last[cases[r]][1]
         if not known.all():
-            scores[~known] = self.policy.scores(state if not known.any() else state.part(~known))
-        self._current.append(dict(zip(cases, zip(keys, scores, strict=True), strict=True)))
-        return scores
+            worth[~known] = self.policy.worth(state if not known.any() else state.part(~known))
+        self._current.append(dict(zip(cases, zip(keys, worth, strict=True), strict=True)))
+        return self.policy.ranked(worth, state)
 
 
 class Greedy(Policy):
@@ -135,6 +156,9 @@ class Greedy(Policy):
         ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price), by which fewer cheap
         features that tell little come first. On validation rows of four tables under random prices, neither was better.
     """
+
+    compares_gains = True
+    reason = "It has the highest expected gain for its price."
 
     def __init__(
         self, value: str | Value = "neighbors", risk_weight: float | None = None, price_rule: str = "per price"
@@ -162,8 +186,7 @@ class Greedy(Policy):
             network = ValueEstimator(random_state=context.random_state, progress=context.progress)
             return network.fit(context.held_out())
         if isinstance(self.value, ValueEstimator):
-            trained: ValueEstimator = clone(self.value).fit(context.held_out())
-            return trained
+            return clone(self.value).fit(context.held_out())
         assert not isinstance(self.value, str)
         return self.value
 
@@ -175,13 +198,17 @@ class Greedy(Policy):
         return (risk_weight if self.risk_weight is None else self.risk_weight) != 0
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        scores = by_rule(self._gain(state), state.prices.now(state.mask), self.price_rule)
+        return self.ranked(self.worth(state), state)
+
+    def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
+        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, purchases_of(state))
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        return per_cost(scores, np.sqrt(state.prices.now(state.mask))) if self.price_rule == "root" else scores
+        rest = 1 - price_power(self.price_rule, purchases_of(state))
+        return per_cost(scores, state.prices.now(state.mask) ** rest)
 
-    def _gain(self, state: Acquisition) -> np.ndarray:
+    def worth(self, state: Acquisition) -> np.ndarray:
         """(n, M) expected gain of each feature, whatever its price."""
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
@@ -200,6 +227,7 @@ class Static(Policy):
 
     refits = True
     reads_belief = False
+    reason = "It is next in the fixed order of the policy."
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
         self.relevance = relevance
@@ -236,6 +264,7 @@ class Random(Policy):
 
     refits = True
     reads_belief = False
+    reason = "The policy asks in random order."
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = seed
@@ -255,6 +284,11 @@ class Random(Policy):
         rng = np.random.default_rng(self.seed_ if self.seed is None else self.seed)
         drawn = rng.random((int(state.ids.max(initial=-1)) + 1, state.mask.shape[1]))
         return np.where(state.mask, -np.inf, drawn[state.ids])
+
+
+def purchases_of(state: Acquisition) -> np.ndarray:
+    """(n, 1) how many features the money left of each case pays for."""
+    return purchases_left(state.prices.now(state.mask), state.left, ~state.mask & state.available)
 
 
 def completing(context: PolicyContext) -> BeliefModel:

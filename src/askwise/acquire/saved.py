@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from askwise.desk import Desk
+
 
 class Saveable:
     """Adds `save`; `askwise.load` reads what it writes."""
 
-    def save(self, folder: str | Path, rows: str = "training", key_file: str | Path | None = None) -> Any:
+    def save(
+        self,
+        folder: str | Path,
+        rows: str = "training",
+        key_file: str | Path | None = None,
+        desk: Desk | None = None,
+    ) -> Any:
         """Write the fitted selector as a folder that `askwise.load` reads; there is no pickle in it.
 
         The folder appears complete or not at all, and replaces one that was saved there before. A wrapped function, or
@@ -25,7 +33,9 @@ class Saveable:
             how close the drawn rows come to real ones, is measured, printed and returned.
         key_file
             File with a secret key of 16 bytes or more, to sign the folder with.
+        desk
+            Labels, units, ranges and the currency for the people who use it; kept in the folder as ``desk.json``.
         """
         from askwise.persistence import save
 
-        return save(self, folder, rows, key_file)  # type: ignore[arg-type]
+        return save(self, folder, rows, key_file, desk)  # type: ignore[arg-type]

@@ -15,7 +15,9 @@ from askwise.acquire.calibrated_stop import CalibratedStop
 from askwise.acquire.policies import Policy
 from askwise.acquire.stopping import Stopping
 from askwise.acquire.suggested_set import SuggestedSet, suggested_set
+from askwise.acquire.why import why_finished, why_next
 from askwise.columns import plain
+from askwise.desk import Desk
 from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
 from askwise.predict.belief import Belief
@@ -88,6 +90,13 @@ class Session:
         known = np.flatnonzero(self._state.mask[0]).tolist()
         return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
 
+    @property
+    def prices(self) -> dict[str, float]:
+        """The current prices of the features that are neither known nor unavailable, affordable or not."""
+        now = self._state.prices.now(self._state.mask)[0]
+        left = np.flatnonzero(~self._state.mask[0] & self._state.available[0]).tolist()
+        return {self._schema.features[i]: float(now[i]) for i in left}
+
     def suggest(self) -> Suggestion | None:
         """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
         if not self._thought:
@@ -120,6 +129,19 @@ class Session:
         where nothing is affordable, or nothing is expected to tell anything. Shared set-up costs count once.
         """
         return suggested_set(self._state, self._policy, 0, price)
+
+    def why(self, desk: Desk | None = None) -> dict[str, Any]:
+        """Why this feature comes next, or why none does, ready for JSON; works for every model and policy.
+
+        `text` says it in words, with the labels, units and currency of `desk`. `advice` is "ask", "stop" (the stopping
+        rule is met) or "nothing left"; `decision` and `probability` are the current ones. Of the suggested `feature`:
+        its `price`, the `reason`, the probability that its answer will `change` the decision, its likely answers and
+        where each leads (`outcomes`), and the `alternatives` with their prices. `hint` says that one could stop.
+        """
+        suggestion, desk = self.suggest(), desk or Desk()
+        if suggestion is None:
+            return why_finished(self._state, self._stop, self._guarantee(), desk)
+        return why_next(self._state, self._policy, suggestion, desk)
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""

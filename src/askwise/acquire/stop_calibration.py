@@ -236,7 +236,7 @@ class StopCalibration:
             return None
         return Static().fit_order(rows, self.predictor_.training_labels_, self.schema_, self.prices_)
 
-    def _cross_fit(self, n_folds: int = N_FOLDS, n_rows: int | None = None) -> list[Fold] | None:
+    def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
         """What was fitted without each fold of the training rows; None where that is impossible."""
         return None
 

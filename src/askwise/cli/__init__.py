@@ -1,4 +1,4 @@
-"""The command line: `askwise demo`, `ask`, `bench` and `report`."""
+"""The command line: one module per command."""
 
 
 def main() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from askwise.columns import Column
+from askwise.desk import Shown
 from askwise.errors import InvalidInput, listed
 from askwise.schema import Schema
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_VALUES_SHOWN = 12
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
@@ -27,10 +25,11 @@ class Command(Enum):
     SKIP = "-"
     UNDO = "u"
     STOP = "q"
+    WHY = "why?"
 
 
 WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
-WORDS |= {"undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
+WORDS |= {"why": Command.WHY, "undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 
 
 def parse_value(column: Column, text: str) -> Any:
@@ -101,14 +100,15 @@ def as_answer(schema: Schema, feature: str, given: dict[str, Any]) -> Any:
     return dict(given) if grouped else next(iter(given.values()))
 
 
-def looks_like(column: Column, cells: pd.Series) -> str:
-    """What the values of a column look like in the training rows."""
+def looks_like(column: Column, shown: Shown) -> str:
+    """What the values of a column look like."""
     if column.is_category:
         literal = {str(value) for value in column.known} & {command.value for command in Command}
         typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
         return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
-    cells = cells.dropna()
-    return f"a number, {cells.min():g} to {cells.max():g} in training, median {cells.median():g}"
+    unit = f" {shown.unit}" if shown.unit else ""
+    ends = [f"{end:g}" for end in (shown.low, shown.high) if end is not None]
+    return f"a number, usually {' to '.join(ends)}{unit}" if len(ends) == 2 else f"a number{unit}"
 
 
 def _category(column: Column, text: str) -> Any:

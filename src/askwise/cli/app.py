@@ -1,4 +1,4 @@
-"""The command line: `askwise demo`, `ask`, `bench` and `report`, each in a module of its own.
+"""The command line, each command in a module of its own.
 
 Results go to standard output, progress and notes to standard error. Heavy imports are inside the commands, so that
 ``askwise --help`` answers at once.
@@ -12,10 +12,17 @@ from typing import Annotated
 
 import typer
 
+from askwise.cli.acquire import acquire
 from askwise.cli.ask import ask
 from askwise.cli.bench import bench
+from askwise.cli.data import data
 from askwise.cli.demo import demo
+from askwise.cli.evaluate import evaluate
+from askwise.cli.explain import explain
+from askwise.cli.fit import fit
+from askwise.cli.prices import prices
 from askwise.cli.report import report
+from askwise.cli.serve import serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 Version = Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")]
@@ -40,7 +47,7 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, ask, bench, report):
+for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report, serve):
     app.command()(command)
 
 

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from askwise.reference_models import ReferenceModel
 
 
+class RefusedFolder(InvalidInput):
+    """A saved selector that is not loaded: damaged, altered, not signed, or not of askwise."""
+
+
 @contextmanager
 def failures(kept: str = "") -> Iterator[None]:
-    """Report an error in one line on standard error: exit code 2 for the caller's fault, 130 for Ctrl-C, otherwise 1.
+    """Report an error in one line on standard error, and exit.
+
+    The exit code is 3 for a saved folder that is refused, 2 for other input that cannot be used, 130 for Ctrl-C, and
+    otherwise 1.
 
     `kept` tells a user who presses Ctrl-C what is kept and how to resume.
     """
@@ -30,7 +37,8 @@ def failures(kept: str = "") -> Iterator[None]:
         yield
     except AskwiseError as error:
         typer.echo(f"askwise: {escaped(' '.join(str(error).split()))}", err=True)
-        raise typer.Exit(2 if isinstance(error, InvalidInput) else 1) from None
+        codes = {RefusedFolder: 3, InvalidInput: 2, AskwiseError: 1}
+        raise typer.Exit(next(code for kind, code in codes.items() if isinstance(error, kind))) from None
     except KeyboardInterrupt:
         typer.echo(f"\naskwise: stopped.{kept and f' {kept}'}", err=True)
         raise typer.Exit(130) from None

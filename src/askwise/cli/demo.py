@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from askwise.cli.console import make_console, print_choices, print_curves, print_json, print_rows, progress
-from askwise.cli.options import Setup, check_report_path, with_setup
+from askwise.cli.options import Setup, check_report_path
+from askwise.cli.shared_options import with_options
 from askwise.cli.steps import print_rules, print_steps, print_story
 
 STEPS = 12
@@ -18,7 +19,7 @@ RULES_SHOWN = 3
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
 
 
-@with_setup
+@with_options(Setup)
 def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
     """Compare ways of asking on held-out rows, follow one case step by step, and write a report.
 

@@ -96,7 +96,7 @@ def render(report: Report) -> str:
     )
 
 
-def draw_savings(savings: pd.DataFrame, priced: bool) -> Figure:
+def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "") -> Figure:
     """Average price at which each share of the decisions is kept, with intervals: stop per case, fixed budgets."""
     levels, ways = savings["level"].unique()[::-1], list(savings["way"].unique())
     figure = Figure(figsize=(WIDTH, 1.1 + 0.62 * len(levels)), layout="constrained")
@@ -114,7 +114,7 @@ def draw_savings(savings: pd.DataFrame, priced: bool) -> Figure:
     axes.axvline(everything, color=INK, linestyle="--", linewidth=1.2, label="everything")
     axes.set_yticks(range(len(levels)), [f"{level:.4g} %" for level in 100 * levels])
     axes.set_ylabel("decisions kept")
-    axes.set_xlabel("average price per case" if priced else "average number of features per case")
+    axes.set_xlabel(f"average price per case{unit}" if priced else "average number of features per case")
     axes.set_xlim(0, everything)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color=GRID)

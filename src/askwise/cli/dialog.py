@@ -6,8 +6,6 @@ import sys
 import warnings
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from rich.console import Console
 
 from askwise.acquire import Session, Suggestion
@@ -23,22 +21,19 @@ from askwise.cli.answers import (
 )
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings, show_set
-from askwise.cli.wording import finality, shown_number, warnings_of
+from askwise.cli.wording import finality, shown_number
 from askwise.columns import Column
+from askwise.desk import Desk
 from askwise.errors import InvalidInput, listed
-from askwise.prices import affordable
 from askwise.selector import DynamicFeatureSelector
 
 MOST_CLASSES_SHOWN = 5
 MOST_RULES_SHOWN = 2
 OTHERS_SHOWN = 2
-CONFIDENT = 0.95
-LEAST_GAIN = 0.001
-"""Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
 
-
-USAGE = "Type a value, or: - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
+USAGE = "Type a value, or: why?, - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
 HELP = """  Type the value of the feature that is asked for.
+  why?          why this feature comes next, its likely answers, and the alternatives
   -             it is unavailable for this case; it is not charged
   NAME = VALUE  a value that is known already, of any feature; it is not charged
   = VALUE       a value that is spelled like a command
@@ -57,16 +52,18 @@ class Dialog:
         self,
         console: Console,
         selector: DynamicFeatureSelector,
-        X_train: pd.DataFrame,
+        desk: Desk,
         known: dict[str, Any],
         budget: float | None,
+        stop: str | None = None,
     ) -> None:
         self.console = console
         self.selector = selector
         self.schema = selector.schema_
-        self.X_train = X_train
+        self.desk = desk
         self.given = self.known = known
         self.budget = budget
+        self.stop = stop
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
         self.session = self._replayed(known, [])
@@ -75,7 +72,9 @@ class Dialog:
         """Ask until nothing can be bought, or the person quits."""
         self.console.print(f"\n{USAGE}")
         self._show()
-        while (suggestion := self.session.suggest()) is not None:
+        while (suggestion := self.session.suggest()) is not None or self._goes_on():
+            if suggestion is None:
+                continue
             self._advise(suggestion)
             reply = self._ask(suggestion.feature, suggestion)
             if reply is Command.STOP:
@@ -90,7 +89,6 @@ class Dialog:
                 self._show()
             except InvalidInput as error:
                 self._complain(error)
-        self.console.print(f"\n{self._why_finished()}")
 
     @property
     def volunteered(self) -> list[str]:
@@ -138,7 +136,7 @@ class Dialog:
         self.known, self.steps = known, steps
 
     def _replayed(self, known: dict[str, Any], steps: list[tuple[str, Any]]) -> Session:
-        session = self.selector.start(known=known, budget=self.budget)
+        session = self.selector.start(known=known, budget=self.budget, stop=self.stop)
         for feature, answer in steps:
             _tell(session, feature, answer)
         session.suggest()  # some models fail only here, on a completed row
@@ -177,18 +175,18 @@ class Dialog:
 
     def _read(self, column: Column, name: str) -> Any:
         """One cell, (column, cell) if typed as NAME = VALUE, or a command; asked for until it can be used."""
-        looks = looks_like(column, self.X_train[column.label])
-        print_indented(self.console, f"{name}: {looks}" if name else looks)
+        own = column.name if column.name in self.desk.features else feature_of(self.schema, column)
+        looks = looks_like(column, self.desk.shown(own))
+        print_indented(self.console, f"{self.desk.label(own)}: {looks}" if name else looks)
         while True:
-            try:
-                text = self.console.input("> ").strip()
-            except (EOFError, RuntimeError):  # the end of the input, or none from the start
+            text = self._typed()
+            command = Command.STOP if text is None else _command(column, text)
+            if text is None or command is Command.STOP:
                 return Command.STOP
-            if not sys.stdin.isatty():
-                self.console.print(text)
-            command = _command(column, text)
             if command is Command.HELP:
                 self._help()
+            elif command is Command.WHY:
+                print_indented(self.console, self.session.why(self.desk)["text"])
             elif (price := parse_order(column, text)) is not None:
                 show_set(self.console, self.session, price)
             elif command is not None:
@@ -198,6 +196,16 @@ class Dialog:
                     return self._value(column, text)
                 except InvalidInput as error:
                     self._complain(error)
+
+    def _typed(self) -> str | None:
+        """A line that was typed; None at the end of the input."""
+        try:
+            text = self.console.input("> ").strip()
+        except (EOFError, RuntimeError):  # the end of the input, or none from the start
+            return None
+        if not sys.stdin.isatty():
+            self.console.print(text)
+        return text
 
     def _value(self, column: Column, text: str) -> Any:
         if not text:
@@ -225,42 +233,36 @@ class Dialog:
 
     def _advise(self, suggestion: Suggestion) -> None:
         """The feature to ask for, why, and whether one could stop instead."""
-        report = self.session.report()
-        label, share = max(report["probabilities"].items(), key=lambda item: item[1])
-        most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
-        if warnings_of(report):
-            pass  # advice to stop would contradict the warning not to rely on the prediction
-        elif most < LEAST_GAIN:
-            print_indented(
-                self.console, "You could stop: no further answer is expected to change the decision.", "green"
-            )
-        elif share >= CONFIDENT:
-            wrong = max(1, round(100 * (1 - share)))
-            said = f"You could stop: the model gives {label} {share:.0%}. If that is right, about {wrong} in 100 such"
-            print_indented(self.console, f"{said} predictions are wrong.", "green")
-        others = [f"{name} {shown_number(gain)}" for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]]
+        found = self.session.why(self.desk)
+        if found["hint"]:
+            print_indented(self.console, found["hint"], "green")
+        others = [
+            f"{self.desk.label(name)} {shown_number(gain)}"
+            for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]
+        ]
         next_best = f"; next best: {', '.join(others)}" if others else "; nothing else is left to ask"
-        self.console.print(f"\n{suggestion.feature} (price {suggestion.cost:g})", style="bold")
+        price = self.desk.amount(suggestion.cost)
+        self.console.print(f"\n{self.desk.label(suggestion.feature)} (price {price})", style="bold")
         gain = shown_number(suggestion.gain)
         print_indented(self.console, f"why: expected gain {gain} nats per unit of price{next_best}")
 
-    def _why_finished(self) -> str:
-        report = self.session.report()
-        known, left = report["known"], report["budget_left"]
-        now = self.selector.prices_.now(np.array([[name in known for name in self.schema.features]]))[0]
-        prices = dict(zip(self.schema.features, now.tolist(), strict=True))
-        unknown = [name for name in prices if name not in known and name not in report["unavailable"]]
-        costly = [name for name in unknown if left is not None and not affordable(prices[name], left)]
-        if not unknown:
-            return "Nothing is left to ask."
-        if not costly:
-            return "Nothing more is asked: the features left can no longer change the prediction."
-        cheapest = min(costly, key=prices.__getitem__)
-        rest = "" if len(costly) == len(unknown) else "; the others can no longer change the prediction"
-        return (
-            f"Nothing more can be bought: {left:g} of the budget is left, and the cheapest feature that could be "
-            f"asked for, {cheapest}, costs {prices[cheapest]:g}{rest}."
-        )
+    def _goes_on(self) -> bool:
+        """Say why nothing more is suggested; where that is a stopping rule, ask whether to go on nevertheless."""
+        found = self.session.why(self.desk)
+        self.console.print(f"\n{found['reason']}")
+        if found["advice"] != "stop":
+            return False
+        self.console.print("Press Enter to finish; u undo, m ask for more")
+        text = self._typed()
+        if text == "m":
+            self.stop = None
+            self.session = self._replayed(self.known, self.steps)
+        elif text == "u" and self.past:
+            self._undo()
+        else:
+            return False
+        self._show()
+        return True
 
     def _show(self) -> None:
         report = self.session.report()

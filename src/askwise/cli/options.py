@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
-from askwise.cli.console import failures
+from askwise.cli.shared_options import AsJson, Reading, check_budget_option, own_table
 from askwise.errors import InvalidInput
 from askwise.tables import TableOptions, check_path
 
@@ -45,13 +41,8 @@ RULE_MODELS = (Model.tree, Model.subset_tree, Model.fuzzy_tree)
 """Small enough for their rules to be read."""
 
 
-def _own(*names: str, metavar: str, help: str) -> Any:
-    """An option for reading a table of the user's own."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel="Your own table")
-
-
 @dataclass(frozen=True)
-class Setup:
+class Setup(Reading):
     """The options that `askwise demo` and `askwise ask` share: where the rows come from, and how they are used."""
 
     data: Annotated[
@@ -76,29 +67,11 @@ class Setup:
     ] = None
     budget: Annotated[float | None, typer.Option(help="The most that one case may cost.")] = None
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, the model and the random orders.")] = 0
-    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead of text.")] = (
-        False
-    )
+    as_json: AsJson = False
     csv: Annotated[
-        Path | None, _own(metavar="FILE", help="Your own table instead of --data: CSV, Parquet or Feather.")
+        Path | None, own_table(metavar="FILE", help="Your own table instead of --data: CSV, Parquet or Feather.")
     ] = None
-    target: Annotated[str | None, _own(metavar="COLUMN", help="The column that holds the class.")] = None
-    drop: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column to leave out; repeatable.")] = None
-    separator: Annotated[str | None, _own(metavar="TEXT", help="comma, semicolon, tab, pipe or any character.")] = None
-    decimal: Annotated[str | None, _own(metavar="MARK", help="The decimal mark: . or ,")] = None
-    encoding: Annotated[str | None, _own(metavar="NAME", help="Such as utf-8, utf-16 or cp1252.")] = None
-    missing: Annotated[
-        list[str] | None,
-        _own(metavar="TEXT", help='A cell that means missing, such as "n/d"; empty ones do. Repeatable.'),
-    ] = None
-    text: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column that is text; repeatable.")] = None
-    number: Annotated[list[str] | None, _own(metavar="COLUMN", help="A column that is numbers; repeatable.")] = None
-
-    @property
-    def table(self) -> TableOptions:
-        """How to read the table."""
-        columns = (tuple(names or ()) for names in (self.missing, self.text, self.number))
-        return TableOptions(self.separator, self.decimal, self.encoding, *columns)
+    target: Annotated[str | None, own_table(metavar="COLUMN", help="The column that holds the class.")] = None
 
     def check(self) -> None:
         """Refuse options that do not go together, a file that is not there, and a budget that is no amount of money."""
@@ -112,31 +85,7 @@ class Setup:
             raise InvalidInput("--csv needs --target COLUMN, the column that holds the class of each row.")
         if self.csv is not None:
             check_path(self.csv)
-        if self.budget is not None and not (math.isfinite(self.budget) and self.budget >= 0):
-            raise InvalidInput(f"--budget must be a finite number >= 0; got {self.budget}. Leave it out for no limit.")
-
-
-def with_setup(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field of `Setup`; it gets a checked `Setup` as its first argument.
-
-    An error of the user is told in a line.
-    """
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        with failures():
-            setup = Setup(**{field.name: given.pop(field.name) for field in fields(Setup)})
-            setup.check()
-            command(setup, **given)
-
-    kinds = get_type_hints(Setup, include_extras=True)
-    shared = [
-        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name]) for f in fields(Setup)
-    ]
-    own = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in signature(command, eval_str=True).parameters.values()][1:]
-    first = [field.name for field in fields(Setup)].index("as_json")  # the command's own options come before it
-    run.__signature__ = Signature([*shared[:first], *own, *shared[first:]])  # type: ignore[attr-defined]
-    return run
+        check_budget_option(self.budget)
 
 
 def check_report_path(path: str | os.PathLike[str]) -> Path:

@@ -53,7 +53,7 @@ def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -
 
 def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     """What a selector chose, from its `choices_`."""
-    words = [f"policy {choices['policy']['name']}"]
+    words = [_policy_in_words(choices["policy"])]
     if "answer" in choices:
         words.append(f"kernel width {choices['answer']['width']:g} ({choices['answer']['by']})")
     if "pooling" in choices:
@@ -61,7 +61,20 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     if choices["calibration"] is not None:
         losses = choices["calibration"]["log_loss"]
         words.append(f"temperatures (log loss {losses['before']:.3f} before, {losses['after']:.3f} after)")
+    if choices["settling"]["cut_short"]:
+        words.append(f"on part of the rows only, to save time ({choices['settling']['refits']} refits of the model)")
     return words
+
+
+def _policy_in_words(choice: Mapping[str, Any]) -> str:
+    """The policy, and the reason for it if looking ahead was considered."""
+    ahead = choice.get("lookahead")
+    if ahead is None:
+        return f"policy {choice['name']}"
+    if ahead["gates"]:
+        return f"policy {choice['name']} ({', '.join(ahead['gates'])}: worth most for what to acquire next)"
+    looked = f"{ahead['n_considered']} of {ahead['n_features']} features"
+    return f"policy {choice['name']} (looking ahead, tried from {looked}, would gain little)"
 
 
 def finality(step: Mapping[str, Any]) -> str:

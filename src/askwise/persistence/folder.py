@@ -67,8 +67,10 @@ def check_target(target: Path) -> None:
         raise InvalidInput(f"{target} exists and is not a selector saved by askwise; choose another name.")
 
 
-def read_folder(folder: Path, key_file: str | Path | None) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest and the contents of the files, all checked; nothing of them is interpreted before that."""
+def read_folder(
+    folder: Path, key_file: str | Path | None, only: str | None = None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest and the contents of the files, or of one, all checked; nothing is interpreted before that."""
     if folder.is_symlink() or not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. askwise.load takes a folder that selector.save has written.")
     names = {path.name for path in folder.iterdir()}
@@ -82,7 +84,8 @@ def read_folder(folder: Path, key_file: str | Path | None) -> tuple[dict[str, An
     extra = sorted(names - set(listed) - {MANIFEST, SIGNATURE})
     if extra:
         raise InvalidInput(f"{folder} holds {extra[0]!r}, which its manifest does not list; remove it or save again.")
-    return manifest, {name: _checked(folder / name, entry) for name, entry in listed.items()}
+    wanted = {name: entry for name, entry in listed.items() if only in (None, name)}
+    return manifest, {name: _checked(folder / name, entry) for name, entry in wanted.items()}
 
 
 def read_key(key_file: str | Path) -> bytes:

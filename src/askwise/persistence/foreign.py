@@ -165,17 +165,25 @@ def _with_weights(model: Any, weights: dict[str, Any], training: bool) -> Any:
 
 def rebuild_booster(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     """A booster from the format of its own library."""
-    library = node["library"]
-    try:
-        if "parameters" in node:
-            import catboost
+    if "parameters" in node:
+        import catboost
 
-            return catboost.CatBoostClassifier(**rebuilder.value(node["parameters"]))
-        return _READERS[library](rebuilder.array(node["content"]).tobytes())
+        return catboost.CatBoostClassifier(**rebuilder.value(node["parameters"]))
+    return read_booster(node["library"], rebuilder.array(node["content"]).tobytes(), "The folder")
+
+
+def read_booster(library: str, content: bytes, owner: str) -> Any:
+    """A booster from the content of a file of its library."""
+    try:
+        return _READERS[library](content)
     except ImportError:
         raise AskwiseError(
-            f'The folder holds a model of {library}, which is not installed: pip install "askwise[boosting,catboost]".'
+            f'{owner} holds a model of {library}, which is not installed: pip install "askwise[boosting,catboost]".'
         ) from None
+    except KeyError:
+        raise Damaged(f"there is no library {library!r}") from None
+    except Exception as error:  # each library has errors of its own
+        raise InvalidInput(f"{owner} holds no model that {library} can read ({str(error)[:200]}).") from None
 
 
 def _write_catboost(model: Any) -> bytes:

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise import __version__
 from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.desk import FILE as DESK
+from askwise.desk import Desk
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder
@@ -36,7 +38,13 @@ ROWS = ("training", "synthetic")
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError, ImportError)
 
 
-def save(selector: FeatureAcquirer, folder: str | Path, rows: str = "training", key_file: Any = None) -> Any:
+def save(
+    selector: FeatureAcquirer,
+    folder: str | Path,
+    rows: str = "training",
+    key_file: Any = None,
+    desk: Desk | None = None,
+) -> Any:
     """Write a fitted selector; see `FeatureAcquirer.save`."""
     check_is_fitted(selector, "policy_")
     if rows not in ROWS:
@@ -58,6 +66,8 @@ def save(selector: FeatureAcquirer, folder: str | Path, rows: str = "training", 
         STATE: write_json({"root": root, "nodes": recorder.nodes}),
         ARRAYS: safetensors.numpy.save(recorder.arrays),
     }
+    if desk is not None:  # completed here, so that ranges are those of the rows that are saved
+        files[DESK] = write_json(Desk.of(selector, desk).to_dict(), indent=1)
     if recorder.models:
         files[MODELS] = write_models(recorder.models)
     needed = needed_types(files[MODELS]) if recorder.models else []
@@ -96,8 +106,8 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
     safetensors = _import_safetensors()
     allowed = Allowed(trusted)
     manifest, files = read_folder(Path(folder), key_file)
-    if not {STATE, ARRAYS} <= set(files) <= {STATE, ARRAYS, MODELS}:
-        raise InvalidInput(f"{folder} must hold {STATE}, {ARRAYS} and at most {MODELS}; got {sorted(files)}.")
+    if not {STATE, ARRAYS} <= set(files) <= {STATE, ARRAYS, MODELS, DESK}:
+        raise InvalidInput(f"{folder} must hold {STATE}, {ARRAYS} and at most {MODELS}, {DESK}; got {sorted(files)}.")
     if manifest.get("model") is not None and model is None:
         raise InvalidInput(
             f"{folder} does not hold the wrapped model, {manifest['model']}: give it with askwise.load(folder, "
@@ -121,6 +131,12 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
     if manifest.get("answers") is not None and not _alike(_answers(selector), manifest["answers"]):
         raise InvalidInput("model is not the one that was saved: it predicts otherwise for the rows in the folder.")
     return selector
+
+
+def load_desk(folder: str | Path, key_file: Any = None) -> Desk | None:
+    """What a saved folder says about labels, units and the currency; None if nothing. See `Desk.load`."""
+    found = read_folder(Path(folder), key_file, only=DESK)[1]
+    return Desk.from_dict(read_json(found[DESK], DESK)) if DESK in found else None
 
 
 def _import_safetensors() -> Any:

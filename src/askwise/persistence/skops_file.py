@@ -48,12 +48,14 @@ LOADERS = {
 
 TYPES = {
     "askwise.baselines.static._with_squares",
+    "askwise.reference_models._as_objects",
     "functools.partial",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
     "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     "sklearn.gaussian_process.kernels.ConstantKernel",
@@ -100,8 +102,8 @@ def needed_types(content: bytes) -> list[str]:
     return sorted(set(import_skops().get_untrusted_types(data=content)) - TYPES)
 
 
-def read_models(content: bytes, name: str, trusted: Iterable[str]) -> list[Any]:
-    """The estimators of a skops file, after the checks."""
+def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool = True) -> list[Any]:
+    """The estimators of a skops file, after the checks; if not `several`, the one that it holds."""
     check_file(content, name)
     skops = import_skops()
     found = _tried(skops.get_untrusted_types, name, data=content)
@@ -112,6 +114,7 @@ def read_models(content: bytes, name: str, trusted: Iterable[str]) -> list[Any]:
             f"who made the folder, name them: askwise.load(folder, trusted={unknown!r})."
         )
     models = _tried(skops.loads, name, content, trusted=found)
+    models = models if several else [models]
     if not isinstance(models, list):
         raise InvalidInput(f"{name} holds a {type(models).__name__} where a list of models was expected.")
     check_trees(models)

@@ -2,6 +2,7 @@
 
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import wrap
+from askwise.predict.booster_model import BoosterModel
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
@@ -12,6 +13,7 @@ from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.rules.predictor import RulePredictor
 
 __all__ = [
+    "BoosterModel",
     "ConditionalPredictor",
     "ImputedPredictor",
     "LocalPredictor",

@@ -99,6 +99,13 @@ class ConditionalPredictor(SubsetPredictor):
         self.__dict__.pop("_on_pool", None)
         _ = self._on_pool
 
+    def pool_labels(self) -> np.ndarray:
+        """(N,) labels of the pool rows, as positions of classes."""
+        pooled = np.flatnonzero(self.pool_position_ >= 0)
+        labels = np.empty(len(self.pool_), dtype=int)
+        labels[self.pool_position_[pooled]] = self.training_labels_[pooled]
+        return labels
+
     def _search(self, pool: EncodedRows, schema: Any) -> Neighbors:
         if schema.tabular:
             return Neighbors(pool, schema.is_category, self.n_neighbors, self.bandwidth)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-PRICE_RULES = ("per price", "root")
+from askwise.prices import affordable
+
+PRICE_RULES = ("purchases left", "per price", "root")
 
 
 def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -20,13 +22,39 @@ def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(priced & (gain > 0), gain / safe, gain * safe))
 
 
-def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str) -> np.ndarray:
-    """Gain per unit of cost ("per price"), or per root of the cost ("root").
+def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, purchases: np.ndarray | float = np.inf) -> np.ndarray:
+    r"""Gain per :math:`price^a`: the ranking of features by a price rule.
 
-    A small feature that is cheap for what it tells leaves less money for one that tells much. Per unit of price the
-    small one comes first; the root of the price is between that and the largest gain that can be paid.
+    Per unit of price (:math:`a = 1`) is right as long as money is left for many features. With money for one, the price
+    no longer matters, because what is saved buys nothing. So for :math:`k` purchases left, ``"purchases left"`` takes
+    :math:`a = 1 - 1 / k`. ``"per price"`` is 1 throughout, the rule of the paper, and ``"root"`` 1/2.
 
-    >>> by_rule(np.array([1.0, 3.0]), np.array([1.0, 4.0]), "root").tolist()
-    [1.0, 1.5]
+    Parameters
+    ----------
+    purchases
+        How many features the money left pays for; broadcasts with `gain`.
+
+    Examples
+    --------
+    >>> gain, costs = np.array([1.0, 3.0]), np.array([1.0, 4.0])
+    >>> [by_rule(gain, costs, "purchases left", left).tolist() for left in (1, 2, np.inf)]
+    [[1.0, 3.0], [1.0, 1.5], [1.0, 0.75]]
     """
-    return per_cost(gain, np.sqrt(costs) if rule == "root" else costs)
+    return per_cost(gain, costs ** price_power(rule, purchases))
+
+
+def price_power(rule: str, purchases: np.ndarray | float) -> np.ndarray:
+    """The exponent `a` of `by_rule`."""
+    return np.asarray({"per price": 1.0, "root": 0.5}.get(rule, 1 - 1 / np.maximum(purchases, 1.0)))
+
+
+def purchases_left(costs: np.ndarray, left: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """(n, 1) how many features of average price the money `left` (n,) pays for, of the affordable `candidates` (n, M).
+
+    Free features do not count.
+    """
+    if np.isinf(left).all():
+        return np.full((len(left), 1), np.inf)
+    counted = candidates & (costs > 0) & affordable(costs, left[:, None])
+    mean = (costs * counted).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
+    return np.divide(left, mean, out=np.full(len(left), np.inf), where=mean > 0)[:, None]

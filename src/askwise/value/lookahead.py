@@ -75,10 +75,15 @@ class SecondGains:
 
 
 def second_gains(
-    completions: Completions, scores: np.ndarray, schema: Schema, first: np.ndarray, outcomes: Outcomes
+    completions: Completions,
+    answers: np.ndarray,
+    scores: np.ndarray,
+    schema: Schema,
+    first: np.ndarray,
+    outcomes: Outcomes,
 ) -> SecondGains:
-    """From the completions of one case; `scores` (N, D) are those of the pool (see `Neighbors.scale`)."""
-    index, weights, answers = completions.index[0], completions.weights[0], completions.answers[0, :, 0]
+    """From the completions of one case and the `answers` (K, C) on them; `scores` (N, D) are those of the pool."""
+    index, weights = completions.index[0], completions.weights[0]
     levels = [_levels(scores[np.ix_(index, schema.feature_columns[a])], schema, a) for a in first]
     n_levels = max(int(level.max()) + 1 for level in levels)
     chance = np.zeros((len(first), n_levels))

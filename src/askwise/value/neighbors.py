@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import numpy as np
 
 from askwise.epistemic import BeliefModel, FeatureDistance
@@ -16,7 +19,6 @@ from askwise.value.reductions import expected_reductions
 
 NUMBERS_AT_ONCE = 100_000
 """Outcomes times classes in one block of cases: arrays of this size stay in the processor's cache."""
-COMPLETIONS_AT_THE_START = 1000
 N_TRIALS = 5
 MOST_TRIED = 32
 """Features per row whose effect on e is simulated if there are no members."""
@@ -34,15 +36,13 @@ def knowing_nothing(
 ) -> tuple[EncodedRows, Belief, Outcomes]:
     """A case of which nothing is known, its belief, and the outcomes of the features.
 
-    It is the same for all cases, so that many completions are affordable. `scores` (N, D) are those of the pool.
+    It is the same for all cases, so that all pool rows are affordable as completions: the estimate converges to Eq. 8
+    as the pool grows. `scores` (N, D) are those of the pool.
     """
     assert isinstance(beliefs.predictor, ConditionalPredictor)
     nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-    many = beliefs.with_neighbors(COMPLETIONS_AT_THE_START)
-    belief = many.believe(nothing)
-    assert belief.completions is not None
-    n_completions = belief.completions.index.shape[1]
-    return nothing, belief, Outcomes.of_features(scores, schema, n_completions, random_state)
+    all_rows = beliefs.with_neighbors(len(scores))
+    return nothing, all_rows.believe(nothing), Outcomes.of_features(scores, schema, len(scores), random_state)
 
 
 class NeighborValue:
@@ -74,11 +74,21 @@ class NeighborValue:
         self.beliefs = beliefs
         self.predictor = predictor
         self.schema = schema
+        self._labels: np.ndarray | None = None
         scores = predictor.neighbors_.scale(predictor.pool_)
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
         nothing, belief, outcomes = knowing_nothing(beliefs, schema, scores, random_state)
         wanted = np.ones((1, len(schema.features)), dtype=bool)
         self._at_the_start = self._of_belief(belief, nothing, outcomes, wanted, risk=True)
+
+    def by_labels(self) -> NeighborValue:
+        """The same value with the labels of the pool rows in place of the model's answers, once something is known.
+
+        For a model that overfits where features interact: what it makes of irrelevant features is not worth a price.
+        """
+        other = copy.copy(self)
+        other._labels = self.predictor.pool_labels()
+        return other
 
     def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature, (n, M) each; the second is 0 without members or `risk`."""
@@ -100,22 +110,32 @@ class NeighborValue:
         n, _, n_models, n_classes = found.answers.shape
         n_models = n_models if risk else 1
         step = max(1, NUMBERS_AT_ONCE // (len(outcomes.coarse) * n_models * n_classes))
-        parts = [
-            expected_reductions(
-                found.index[block],
-                found.weights[block],
-                found.answers[block, :, :n_models].reshape(*found.index[block].shape, -1),
-                outcomes,
-                wanted[block],
-                n_classes=n_classes,
-                around_the_mean=self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean,
-            )
-            for block in (slice(start, start + step) for start in range(0, n, step))
-        ]
+        blocks = [slice(start, start + step) for start in range(0, n, step)]
+        parts = [self._of_block(found.take(block), outcomes, wanted[block], n_models) for block in blocks]
         discrepancy, epistemic = (np.concatenate(part) for part in zip(*parts, strict=True))
         if risk and isinstance(self.beliefs.epistemic, FeatureDistance):
             epistemic = self._by_trial(rows, found, discrepancy)
         return discrepancy, epistemic
+
+    def _of_block(
+        self, found: Completions, outcomes: Outcomes, wanted: np.ndarray, n_models: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        own, where = self.answers(found), (found.index, found.weights)
+        common: dict[str, Any] = {"outcomes": outcomes, "wanted": wanted, "n_classes": own.shape[2]}
+        if n_models == 1:
+            return expected_reductions(*where, own, **common)
+        members = found.answers[:, :, :n_models].reshape(*found.index.shape, -1)
+        around = self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean
+        discrepancy, epistemic = expected_reductions(*where, members, **common, around_the_mean=around)
+        if self._labels is not None:  # labels say nothing about the agreement of members
+            discrepancy, _ = expected_reductions(*where, own, **common)
+        return discrepancy, epistemic
+
+    def answers(self, found: Completions) -> np.ndarray:
+        """(n, K, C) what each completion says about the class: the model's answer, or a label."""
+        if self._labels is None:
+            return found.answers[:, :, 0]
+        return np.eye(found.answers.shape[3])[self._labels[found.index]]
 
     def _by_trial(self, rows: EncodedRows, completions: Completions, discrepancy: np.ndarray) -> np.ndarray:
         """Expected reduction of e without members, by simulating the likeliest values of the best features.

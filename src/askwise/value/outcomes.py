@@ -13,6 +13,8 @@ from askwise.schema import Schema
 COARSE_BINS = 1.5
 """Coarse bins per cube root of the completions, the rate at which a histogram's bins should grow."""
 ROWS_PER_FINE_BIN = 4
+MOST_CLUSTERS = 250
+"""Fine outcomes of a group of columns; more clusters take too long to find."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,9 @@ def _of_group(
 ) -> tuple[np.ndarray, np.ndarray]:
     points = np.hstack([_coordinates(cells[:, j], bool(is_category[j])) for j in range(len(is_category))])
     distinct, fine = np.unique(points, axis=0, return_inverse=True)
-    if len(distinct) > _n_fine(n_completions):
-        clusters = KMeans(_n_fine(n_completions), n_init=1, random_state=random_state).fit(points)
+    n_clusters = min(_n_fine(n_completions), MOST_CLUSTERS)
+    if len(distinct) > n_clusters:
+        clusters = KMeans(n_clusters, n_init=1, random_state=random_state).fit(points)
         distinct, fine = clusters.cluster_centers_, clusters.labels_
     parent = np.zeros(len(distinct), dtype=int)
     if len(distinct) > _n_coarse(n_completions):

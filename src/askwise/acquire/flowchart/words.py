@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from askwise.acquire.flowchart.tree import Answer, Leaf, Node, Question
+from askwise.columns import Column
 
 if TYPE_CHECKING:
     from askwise.acquire.flowchart.chart import Flowchart
@@ -70,15 +71,22 @@ def answer(chart: Flowchart, node: Question, given: Answer) -> str:
     if given.unavailable:
         return "unavailable"
     if given.codes is not None:
-        column = chart.schema.columns[node.column]
-        shown = [name(column.show(code), 30) for code in given.codes]
-        more = len(shown) - MOST_VALUES
-        return ", ".join(shown) if more <= 1 else f"{', '.join(shown[:MOST_VALUES])} and {more} more"
-    if given.low is None:
-        return "any value" if given.high is None else f"under {number(given.high)}"
-    return (
-        f"{number(given.low)} or more" if given.high is None else f"{number(given.low)} to under {number(given.high)}"
-    )
+        return listed_values(chart.schema.columns[node.column], given.codes)
+    return interval_in_words(given.low, given.high)
+
+
+def listed_values(column: Column, codes: Sequence[float]) -> str:
+    """Categories by their codes, the first few."""
+    shown = [name(column.show(code), 30) for code in codes]
+    more = len(shown) - MOST_VALUES
+    return ", ".join(shown) if more <= 1 else f"{', '.join(shown[:MOST_VALUES])} and {more} more"
+
+
+def interval_in_words(low: float | None, high: float | None) -> str:
+    """Numbers from `low` to below `high`."""
+    if low is None:
+        return "any value" if high is None else f"under {number(high)}"
+    return f"{number(low)} or more" if high is None else f"{number(low)} to under {number(high)}"
 
 
 def facts(chart: Flowchart) -> list[str]:

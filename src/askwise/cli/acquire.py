@@ -1,0 +1,90 @@
+"""The command `askwise acquire`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askwise.cli.console import failures, print_json
+from askwise.cli.evaluate import Folder
+from askwise.cli.shared_options import (
+    AsJson,
+    Opening,
+    Reading,
+    check_budget_option,
+    check_place,
+    check_saved,
+    with_options,
+)
+from askwise.errors import InvalidInput
+from askwise.tables import check_path
+
+CasesFile = Annotated[
+    Path, typer.Argument(metavar="CASES", help="A row per case; an empty cell is unavailable. CSV, Parquet or Feather.")
+]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write: .csv or .parquet.")]
+Budget = Annotated[float | None, typer.Option(help="The most that one case may cost (default: as in fit).")]
+Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="A column that names the cases; it is kept.")]
+Known = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FEATURE", help="A feature that is known from the start and costs nothing; repeatable."),
+]
+Steps = Annotated[bool, typer.Option("--steps", metavar="", help="A row per case and step instead of one per case.")]
+NoStop = Annotated[bool, typer.Option("--no-stop", metavar="", help="Ignore the calibrated stop of the folder.")]
+AtOnce = Annotated[int, typer.Option(min=1, help="Cases between two marks from which an interrupted run resumes.")]
+
+
+@with_options(Opening, Reading)
+def acquire(
+    opening: Opening,
+    reading: Reading,
+    folder: Folder,
+    cases: CasesFile,
+    output: Output,
+    budget: Budget = None,
+    id_column: Id = None,
+    known: Known = None,
+    steps: Steps = False,
+    no_stop: NoStop = False,
+    at_once: AtOnce = 500,
+    as_json: AsJson = False,
+) -> None:
+    """Acquire features for many cases whose values are on file, and record what was bought and decided.
+
+    An interrupted run resumes where it stopped if the same command is given again.
+    """
+    check_saved(folder)
+    check_path(cases)
+    check_budget_option(budget)
+    if check_place(output).suffix not in (".csv", ".parquet"):
+        raise InvalidInput(f"--output must end in .csv or .parquet; got {output}.")
+    from askwise.cli.own_files import open_saved, read_cases
+    from askwise.cli.resumable import Resumable, check_ids
+
+    selector, desk = open_saved(folder, opening)
+    frame = read_cases(cases, selector, desk, reading, keep=[id_column] if id_column else [])
+    if id_column:
+        check_ids(frame, id_column)
+        frame = frame.set_index(id_column)
+    else:
+        frame = frame.set_axis(range(1, len(frame) + 1))  # the numbers that askwise explain takes
+    stop = "calibrated" if selector.stop_ is not None and budget is None and not no_stop else None
+    options = {"budget": budget, "known": known, "steps": steps, "stop": stop, "at_once": at_once, "id": id_column}
+    run = Resumable(output, [(folder / "manifest.json").read_bytes(), cases.read_bytes()], options)
+    with failures(f"Finished cases are kept in {run.parts}; the same command resumes."):
+        table = run.complete(selector, frame)
+    average = float(table.groupby("case", sort=False)["spent"].last().mean())
+    facts = {
+        "cases": len(frame),
+        "resumed": run.resumed,
+        "average_price": average,
+        "stop": stop,
+        "output": str(output),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    again = f" ({run.resumed:,} of them in an earlier run)" if run.resumed else ""
+    typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)} each on average: {output}")

@@ -1,0 +1,71 @@
+"""The command `askwise evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from askwise.cli.console import print_json, progress
+from askwise.cli.shared_options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.tables import check_path
+
+Folder = Annotated[Path, typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written.")]
+TestFile = Annotated[Path, typer.Argument(metavar="TABLE", help="Rows that the model has not seen, with their class.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")]
+Target = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column that holds the class (default: as in fit).")
+]
+Title = Annotated[str, typer.Option(metavar="TEXT", help="The title of the page.")]
+MostRows = Annotated[int, typer.Option(min=20, help="Of more rows, a random sample is used.")]
+
+
+@with_options(Opening, Reading)
+def evaluate(
+    opening: Opening,
+    reading: Reading,
+    folder: Folder,
+    table: TestFile,
+    output: Output = Path("askwise-evaluation.html"),
+    target: Target = None,
+    title: Title = "What asking wisely saves",
+    most_rows: MostRows = 2000,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a selector on new rows: what it saves, how often it is right, what it asks. Writes one page to show."""
+    check_saved(folder)
+    check_path(table)
+    if check_place(output).is_dir():
+        raise InvalidInput(f"--output {output} is a folder. Add a file name, such as evaluation.html.")
+    from askwise.cli.findings import find
+    from askwise.cli.manager_page import render
+    from askwise.cli.own_files import open_saved, read_labeled
+    from askwise.files import write_whole
+
+    with progress(5) as say:
+        say("loading")
+        selector, desk = open_saved(folder, opening)
+        X, y = read_labeled(table, selector, desk, reading, target)
+        sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
+        found = find(selector, sampled, y[sampled.index], desk, seed, say)
+        say("drawing the page")
+        model, policy = type(selector.estimator_).__name__, selector.choices_["policy"]["name"]
+        about = [
+            ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
+            ("selector", f"{folder.resolve().name}: {model}, policy {policy}"),
+        ]
+        try:
+            write_whole(output, render(title, found, desk, about))
+        except OSError as error:
+            raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
+    if as_json:
+        print_json({**found.to_dict(), "page": str(output)})
+        return
+    summary = found.summary
+    less = f"({summary.saved:.0%} less), the same decision in {summary.kept:.1%}"
+    typer.echo(f"Everything known: {desk.amount(summary.everything)} per case, {summary.full_accuracy:.1%} right")
+    typer.echo(f"askwise:          {desk.amount(summary.price)} per case {less}")
+    typer.echo(f"Page:             {output}")

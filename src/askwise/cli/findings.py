@@ -1,0 +1,163 @@
+"""What `askwise evaluate` measures: what is saved, accuracy by budget, what is asked, and which cases to hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.acquire import Random, Trajectory
+from askwise.acquire.session import as_json
+from askwise.desk import Desk
+from askwise.metrics import expected_calibration_error, rejection_curve
+from askwise.predict.base import class_positions
+
+N_RANDOM = 3
+LEVEL = 0.95
+"""Share of decisions kept that is reported where no stop was calibrated."""
+N_RESAMPLES = 500
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result in a few numbers: the average price of a case, with its 95 % interval, and the decisions.
+
+    `guarantee` is that of the calibrated stop; None where the stop was chosen in hindsight on the same rows.
+    """
+
+    everything: float
+    price: float
+    low: float
+    high: float
+    kept: float
+    accuracy: float | None
+    full_accuracy: float
+    guarantee: str | None
+
+    @property
+    def saved(self) -> float:
+        """The share of the price that is saved."""
+        return 1 - self.price / self.everything if self.everything else 0.0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the page of `askwise evaluate` shows; see the functions below."""
+
+    n_rows: int
+    summary: Summary
+    savings: pd.DataFrame
+    curves: pd.DataFrame
+    full_ece: float
+    asked: list[dict[str, Any]]
+    trajectory: Trajectory
+    why: dict[str, Any]
+    rejection: dict[str, tuple[np.ndarray, np.ndarray]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; the rejection curves at every tenth of the cases."""
+        shares = np.arange(1, 11) / 10
+        kept = {name: np.interp(shares, *curve).tolist() for name, curve in self.rejection.items()}
+        return {
+            "rows": self.n_rows,
+            "summary": {**vars(self.summary), "saved": self.summary.saved},
+            "savings": _records(self.savings),
+            "curves": _records(self.curves),
+            "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
+            "asked": self.asked,
+            "why": self.why,
+            "rejection": {"share_decided": shares.tolist(), **kept},
+        }
+
+
+def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, say: Callable[[str], None]) -> Findings:
+    """Measure on rows `X` with labels `y` that the model has not seen; `say` names each step."""
+    truth = class_positions(selector.classes_, y)
+    say("comparing ways of asking")
+    curves = _curves(selector, X, y, seed)
+    say("measuring what is saved")
+    savings = selector.savings(X, sorted({0.9, LEVEL, 0.98, 0.99}))
+    full = selector.predictor_.predict_full(X)
+    decided = selector.beliefs_.decisions(full)
+    say("following every case")
+    stopped = selector.stop_ is not None
+    run = selector.acquire(X, stop="calibrated") if stopped else selector.acquire(X, budget=curves["budget"].iloc[-1])
+    there = selector.schema_.any_column(selector.schema_.encode(X).observed)
+    everything = float(np.mean(selector.prices_.total(there)))
+    summary = (
+        _by_stop(selector.stop_.promise, run, decided, truth, everything)
+        if stopped
+        else _in_hindsight(savings, everything, float(np.mean(decided == truth)))
+    )
+    right = run.decision[:, -1] == truth
+    return Findings(
+        n_rows=len(X),
+        summary=summary,
+        savings=savings,
+        curves=curves,
+        full_ece=float(expected_calibration_error(truth, full / full.sum(axis=1, keepdims=True))),
+        asked=_asked(selector, run, desk),
+        trajectory=run,
+        why=selector.start().why(desk),
+        rejection={
+            "askwise": rejection_curve(right, 1 - run.proba[:, -1].max(axis=1)),
+            "everything known": rejection_curve(decided == truth, 1 - full.max(axis=1)),
+        },
+    )
+
+
+def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int) -> pd.DataFrame:
+    """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
+    budgets = selector.default_budgets()
+    own = selector.evaluate(X, y, budgets)
+    static = selector.with_policy("static").evaluate(X, y, budgets)
+    drawn = [selector.with_policy(Random(seed + k)).evaluate(X, y, budgets) for k in range(N_RANDOM)]
+    curves = own[["budget", "spent", "features", "kept"]].copy()
+    for measure in ("accuracy", "ece"):
+        curves[f"{measure}_askwise"] = own[measure]
+        curves[f"{measure}_static"] = static[measure]
+        curves[f"{measure}_random"] = np.mean([run[measure] for run in drawn], axis=0)
+    return curves
+
+
+def _by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarray, everything: float) -> Summary:
+    """What the calibrated stop does on these rows."""
+    spent, end = run.spent_after(-1), run.decision[:, -1]
+    draws = np.random.default_rng(0).choice(spent, (N_RESAMPLES, len(spent))).mean(axis=1)
+    return Summary(
+        everything=everything,
+        price=float(spent.mean()),
+        low=float(np.percentile(draws, 2.5)),
+        high=float(np.percentile(draws, 97.5)),
+        kept=float(np.mean(end == decided)),
+        accuracy=float(np.mean(end == truth)),
+        full_accuracy=float(np.mean(decided == truth)),
+        guarantee=promise,
+    )
+
+
+def _in_hindsight(savings: pd.DataFrame, everything: float, full_accuracy: float) -> Summary:
+    """What a stop per case would do, had it been chosen for these rows."""
+    row = savings[(savings["level"] == LEVEL) & (savings["way"] == "stop per case")].iloc[0]
+    price, low, high = (everything if np.isnan(row[name]) else float(row[name]) for name in ("price", "low", "high"))
+    return Summary(everything, price, low, high, LEVEL, None, full_accuracy, None)
+
+
+def _asked(selector: Any, run: Trajectory, desk: Desk) -> list[dict[str, Any]]:
+    """The features that were asked for, by how often they were; with their usual place in the order and price."""
+    n, found = len(run.order), []
+    for i, feature in enumerate(run.features):
+        case, step = np.nonzero(run.order == i)
+        if len(case):
+            entry = {"feature": feature, "label": desk.label(feature), "price": float(selector.prices_.costs[i])}
+            place = float(np.median(step + 1))
+            found.append({**entry, "asked": len(case) / n, "first": int((step == 0).sum()) / n, "place": place})
+    return sorted(found, key=lambda entry: (-entry["asked"], entry["place"]))
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = table.to_dict("records")
+    return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]

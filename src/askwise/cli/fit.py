@@ -1,0 +1,168 @@
+"""The command `askwise fit`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askwise.cli.console import print_json, progress
+from askwise.cli.options import Adaptation
+from askwise.cli.prices import GroupsFile, TableFile
+from askwise.cli.shared_options import AsJson, Reading, Seed, check_budget_option, check_place, with_options
+from askwise.errors import AskwiseError, InvalidInput
+from askwise.tables import check_path
+
+if TYPE_CHECKING:
+    from askwise.datasets import Dataset
+    from askwise.desk import Desk
+    from askwise.selector import DynamicFeatureSelector
+
+ENDINGS = (".skops", ".ubj", ".json", ".txt", ".cbm", ".onnx", ".pt2")
+AGREEMENT = 0.95
+
+
+class Train(StrEnum):
+    """Models that askwise trains for you."""
+
+    forest = "forest"
+    logistic = "logistic"
+    boosting = "boosting"
+    mlp = "mlp"
+
+
+class Rows(StrEnum):
+    """What the folder holds for completions."""
+
+    training = "training"
+    synthetic = "synthetic"
+
+
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the class.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Your trained model: .skops (scikit-learn), .ubj or .json (XGBoost), .txt (LightGBM), .cbm (CatBoost), "
+        ".onnx, .pt2 (torch.export). It is used as it is.",
+    ),
+]
+TrainOption = Annotated[Train | None, typer.Option(help="A model to train on the table instead (default: forest).")]
+PricesFile = Annotated[
+    Path | None, typer.Option("--prices", metavar="FILE", help="The price list (see askwise prices); default: 1 each.")
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="The classes in the order of the outputs of a booster, .onnx or .pt2 model."),
+]
+Calibrate = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Rows that the model has not seen, to calibrate when to stop. Labels optional."),
+]
+Agreement = Annotated[
+    float | None,
+    typer.Option(help="Share of the cases that must stop with the decision that all features lead to (default: 0.95)."),
+]
+Budget = Annotated[float | None, typer.Option(help="The most that one case may cost.")]
+KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Sign the folder with the key in this file.")]
+RowsOption = Annotated[
+    Rows, typer.Option(help="Whether the folder holds the training rows, or synthetic ones in their place.")
+]
+Trust = Annotated[
+    list[str] | None, typer.Option(metavar="CLASS", help="A class of another package in the .skops file; repeatable.")
+]
+AdaptationOption = Annotated[Adaptation, typer.Option(help="How to predict from what is known so far.")]
+
+
+@with_options(Reading)
+def fit(
+    reading: Reading,
+    table: TableFile,
+    target: Target,
+    output: Output,
+    model: ModelFile = None,
+    train: TrainOption = None,
+    prices: PricesFile = None,
+    groups: GroupsFile = None,
+    classes: Classes = None,
+    calibrate: Calibrate = None,
+    agreement: Agreement = None,
+    budget: Budget = None,
+    adaptation: AdaptationOption = Adaptation.auto,
+    rows: RowsOption = Rows.training,
+    key_file: KeyFile = None,
+    trust: Trust = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Wrap your model, or one trained here, and save what the other commands need as a folder."""
+    _check(model, train, classes, calibrate, agreement, budget)
+    for path in (table, prices, groups, calibrate, model, key_file):
+        if path is not None:
+            check_path(path)
+    check_place(output)
+    from askwise.cli.fitting import Fitting
+
+    with progress(5 if calibrate else 4) as say:
+        say("reading the files")
+        work = Fitting(table, target, reading, prices, groups)
+        say("loading the model" if model else "preparing the model")
+        estimator = work.load(model, classes, trust or []) if model else work.untrained(train or Train.forest, seed)
+        say("fitting")
+        selector = work.fitted(estimator, adaptation.value, budget, seed)
+        if calibrate is not None:
+            say("calibrating when to stop")
+            work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement)
+        say("saving")
+        try:
+            report = selector.save(output, rows.value, key_file, work.desk)
+        except OSError as error:
+            raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
+    what = model.name if model else f"{(train or Train.forest).value}, trained on these rows"
+    facts = _facts(selector, work.dataset, work.desk, what)
+    if as_json:
+        print_json({**facts, "folder": str(output), "synthetic": None if report is None else report.to_dict()})
+        return
+    for name, said in facts.items():
+        typer.echo(f"{name.replace('_', ' ') + ':':<12}{said if said is not None else 'no'}")
+    typer.echo(f"{'saved:':<12}{output}")
+
+
+def _check(
+    model: Path | None,
+    train: Train | None,
+    classes: str | None,
+    calibrate: Path | None,
+    agreement: float | None,
+    budget: float | None,
+) -> None:
+    if model is not None and train is not None:
+        raise InvalidInput("--model and --train exclude each other: give your model, or have one trained.")
+    if model is not None and model.suffix not in ENDINGS:
+        raise InvalidInput(
+            f"--model: the ending of {model} must be one of {', '.join(ENDINGS)}. A pickle or joblib file can run any "
+            "code and is not loaded: load it yourself and write it with skops.io.dump(model, 'model.skops')."
+        )
+    if classes is not None and (model is None or model.suffix in (".skops", ".cbm")):
+        raise InvalidInput(
+            "--classes is for boosters, .onnx and .pt2 models; leave it out where the model knows its classes."
+        )
+    if agreement is not None and calibrate is None:
+        raise InvalidInput("--agreement needs --calibrate FILE, rows that the model has not seen.")
+    if agreement is not None and not 0 < agreement < 1:
+        raise InvalidInput(f"--agreement must be between 0 and 1, both excluded; got {agreement}.")
+    check_budget_option(budget)
+
+
+def _facts(selector: DynamicFeatureSelector, dataset: Dataset, desk: Desk, model: str) -> dict[str, Any]:
+    stop = selector.stop_
+    return {
+        "table": dataset.description,
+        "model": model,
+        "classes": ", ".join(map(str, selector.classes_.tolist())),
+        "everything": f"costs {desk.amount(selector.prices_.total())}",
+        "stop": None if stop is None else stop.promise,
+    }

@@ -1,0 +1,122 @@
+"""From the files of a user to a fitted selector and its desk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from askwise.cli.console import make_console
+from askwise.cli.own_files import read_cases, read_groups
+from askwise.cli.price_list import read_price_list
+from askwise.cli.shared_options import Reading
+from askwise.cli.user_table import load_user_table, row_counters
+from askwise.datasets import Dataset
+from askwise.desk import Desk
+from askwise.errors import InvalidInput, listed
+from askwise.persistence.model_file import read_model
+from askwise.prices import Prices
+from askwise.progress import interruptible
+from askwise.reference_models import make_model
+from askwise.schema import read_table as read_schema
+from askwise.selector import DynamicFeatureSelector
+from askwise.tables import read_table
+
+
+class Fitting:
+    """The training table with its prices; wraps a model with them.
+
+    Parameters
+    ----------
+    path, target, reading
+        The table, the column that holds the class, and how to read it.
+    prices, groups
+        The price list and the groups of columns, if there are any.
+    """
+
+    def __init__(
+        self, path: Path, target: str, reading: Reading, prices: Path | None = None, groups: Path | None = None
+    ) -> None:
+        self.target, self.reading = target, reading
+        table, notes = read_table(path, reading.table), make_console(stderr=True)
+        for line in table.inferred:
+            notes.print(line, soft_wrap=True)
+        self.dataset: Dataset = load_user_table(table.frame, path, target, reading.drop or [])
+        for column in row_counters(self.dataset.X):
+            notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
+        self.groups = read_groups(groups)
+        schema = read_schema(self.dataset.X, self.groups)[0]
+        self.prices, desk = Prices(), Desk()
+        if prices is not None:
+            self.prices, desk = read_price_list(prices, schema, {target, *(reading.drop or ())})
+        self.desk = replace(desk, target=target)
+
+    def load(self, path: Path, classes: str | None, trusted: Sequence[str]) -> Any:
+        """The model of a file; the columns of the table are put in the order that it knows."""
+        named = None if classes is None else [name.strip() for name in classes.split(",")]
+        model = read_model(path, self.dataset.y, named, trusted)
+        if not hasattr(model, "predict_proba"):
+            raise InvalidInput(
+                f"{path} holds a {type(model).__name__}, which gives no probabilities; a classifier must."
+            )
+        known = _columns_of(model)
+        if known is not None:
+            self._order_columns(path, known)
+        return model
+
+    def untrained(self, name: str, seed: int) -> Any:
+        """A model to be trained, with all the preparation that a raw table needs."""
+        return make_model(name, seed)
+
+    def fitted(self, estimator: Any, adaptation: str, budget: float | None, seed: int) -> DynamicFeatureSelector:
+        """The selector around a model."""
+        selector = DynamicFeatureSelector(
+            estimator,
+            costs=self.prices,
+            groups=self.groups,
+            adaptation=adaptation,
+            budget=budget,
+            random_state=seed,
+            progress=False,
+        )
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            with interruptible():
+                selector.fit(self.dataset.X, self.dataset.y)
+        for said in dict.fromkeys(str(one.message) for one in found if issubclass(one.category, UserWarning)):
+            make_console(stderr=True).print(f"Note: {said}", soft_wrap=True)
+        return selector
+
+    def calibrate(self, selector: DynamicFeatureSelector, path: Path, agreement: float) -> None:
+        """Calibrate when to stop on the rows of a file, with their labels if it has them."""
+        desk = Desk.of(selector, self.desk)
+        labeled = self.target in read_table(path, self.reading.table).frame.columns
+        cases = read_cases(path, selector, desk, self.reading, keep=[self.target] if labeled else [])
+        given = cases.pop(self.target) if labeled else None
+        labels = None if given is None or given.isna().any() else given.to_numpy(dtype=selector.classes_.dtype)
+        selector.calibrate_stop(cases, labels, agreement=agreement)
+
+    def _order_columns(self, path: Path, known: Sequence[str]) -> None:
+        given = list(map(str, self.dataset.X.columns))
+        missing = [name for name in known if name not in given]
+        extra = [name for name in given if name not in known]
+        if missing or extra:
+            raise InvalidInput(
+                f"The model {path} was trained on other columns than the table has. Missing: "
+                f"{listed(missing) or 'none'}; not known to the model: {listed(extra) or 'none'} (leave them out with "
+                "--drop)."
+            )
+        self.dataset = replace(self.dataset, X=self.dataset.X[list(known)])
+
+
+def _columns_of(model: Any) -> list[str] | None:
+    """The names of the columns that a model was trained on; None where it does not know."""
+    booster = getattr(getattr(model, "function", None), "names", None)
+    found = getattr(model, "feature_names_in_", booster)
+    return None if found is None else [str(name) for name in np.asarray(found).tolist()]

@@ -1,0 +1,85 @@
+"""The page of `askwise evaluate`: one self-contained HTML file to show to a manager."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+import askwise
+from askwise.acquire.flowchart.words import percent
+from askwise.cli.demo_report import POLICY_COLORS, WIDTH, draw_savings
+from askwise.cli.findings import Findings
+from askwise.desk import Desk
+from askwise.plotting import GRID, INK, SOFT, svg, template
+
+NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
+MOST_ASKED = 15
+
+
+def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]) -> str:
+    """The page as text."""
+    unit = f" ({desk.currency})" if desk.currency else ""
+    pictures = {
+        "savings": svg("savings", partial(draw_savings, priced=True, unit=unit), found.savings),
+        "curves": svg("curves", partial(draw_curves, unit=unit), found),
+        "rejection": svg("rejection", draw_rejection, found),
+    }
+    return template("manager.html", money=desk.amount, percent=percent, price=desk.money).render(
+        title=title,
+        found=found,
+        desk=desk,
+        pictures=pictures,
+        asked=found.asked[:MOST_ASKED],
+        more=max(0, len(found.asked) - MOST_ASKED),
+        rows=found.curves.to_dict("records"),
+        names=NAMES,
+        about=[*about, ("askwise", f"version {askwise.__version__}")],
+    )
+
+
+def draw_curves(found: Findings, unit: str = "") -> Figure:
+    """Accuracy above, calibration error below, by budget."""
+    figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    full = {"accuracy": found.summary.full_accuracy, "ece": found.full_ece}
+    for axes, measure, label in ((above, "accuracy", "right decisions"), (below, "ece", "calibration error (ECE)")):
+        axes.axhline(full[measure], color=INK, linestyle="--", linewidth=1.2, label="everything known")
+        for way, name in reversed(NAMES.items()):
+            style: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 2.4 if way == "askwise" else 1.6}
+            values = found.curves[f"{measure}_{way}"]
+            axes.plot(found.curves["budget"], values, color=POLICY_COLORS[way], label=name, **style)
+        axes.set_ylabel(label)
+        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+        _clean(axes)
+    below.set_ylim(bottom=0)
+    below.set_xlabel(f"budget per case{unit}")
+    handles, labels = above.get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def draw_rejection(found: Findings) -> Figure:
+    """Share of right decisions among the cases that are decided, by the share that is handed to a person."""
+    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for (name, (kept, accuracy)), color in zip(found.rejection.items(), (POLICY_COLORS["askwise"], SOFT), strict=True):
+        shown = kept >= 0.1  # of a few cases, the share means nothing
+        style: dict[str, Any] = {"linewidth": 2.4} if name == "askwise" else {"linewidth": 1.6, "linestyle": "--"}
+        axes.plot(1 - kept[shown], accuracy[shown], color=color, label=name, **style)
+    for ticks in (axes.xaxis, axes.yaxis):
+        ticks.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.set_xlim(0, 0.9)
+    axes.set_xlabel("cases handed to a person, the least certain first")
+    axes.set_ylabel("right among the others")
+    _clean(axes)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    return figure
+
+
+def _clean(axes: Any) -> None:
+    axes.grid(axis="y", color=GRID)
+    axes.set_axisbelow(True)

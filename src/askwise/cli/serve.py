@@ -1,0 +1,121 @@
+"""The command `askwise serve`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from askwise.cli.console import failures
+from askwise.errors import AskwiseError, InvalidInput
+
+if TYPE_CHECKING:
+    from askwise.web.settings import Settings
+
+Folder = Annotated[Path, typer.Argument(metavar="SELECTOR", help="The folder that `selector.save` has written.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL",
+        envvar="ASKWISE_DB",
+        help="Where cases are kept: postgresql://user@host/name or sqlite:///file (default: a SQLite file beside the "
+        "folder).",
+    ),
+]
+Host = Annotated[str, typer.Option(help="Address to listen on; one that others can reach needs --token-file.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any that is free.")]
+Workers = Annotated[int, typer.Option(min=1, max=64, help="Number of processes; each loads the selector.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File with a line name:token for everybody who may use it.")
+]
+KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The key that the folder was signed with.")]
+Trusted = Annotated[
+    list[str] | None, typer.Option(metavar="CLASS", help="A class that the folder may hold; repeatable.")
+]
+Rate = Annotated[float, typer.Option(min=0, help="Requests per second and client, per process; 0 = no limit.")]
+LogValues = Annotated[bool, typer.Option("--log-values", help="Log error messages, which can hold values of cases.")]
+
+
+def serve(
+    folder: Folder,
+    database: Database = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    workers: Workers = 1,
+    token_file: TokenFile = None,
+    key_file: KeyFile = None,
+    trusted: Trusted = None,
+    rate: Rate = 20.0,
+    log_values: LogValues = False,
+) -> None:
+    """Serve a saved selector as a web page and over HTTP, with its cases in a database."""
+    with failures():
+        if not (folder / "manifest.json").is_file():
+            raise InvalidInput(f"{folder} is not a saved selector: it has no manifest.json. Save one first.")
+        _check_installed()
+        from askwise.web.settings import Settings
+
+        settings = Settings(
+            str(folder),
+            database,
+            host,
+            port,
+            workers,
+            None if token_file is None else str(token_file),
+            None if key_file is None else str(key_file),
+            tuple(trusted or ()),
+            rate,
+            log_values=log_values,
+        )
+        _run(settings)
+
+
+def _check_installed() -> None:
+    for module in ("alembic", "fastapi", "prometheus_client", "sqlalchemy", "uvicorn"):
+        if find_spec(module) is None:
+            raise AskwiseError(f'askwise serve needs {module}: pip install "askwise[serve]".')
+
+
+def _run(settings: Settings) -> None:
+    """Check everything, bring the database up to date, then listen until the process is ended."""
+    from askwise.web.security import check_bind, read_tokens
+
+    check_bind(settings.host, read_tokens(settings.token_file))
+    import uvicorn
+
+    from askwise import load
+    from askwise.web import logs
+    from askwise.web.app import create_app
+    from askwise.web.database import migrate
+
+    selector = load(settings.folder, settings.key_file, settings.trusted)  # by several workers once more, each its own
+    migrate(settings.url)
+    logs.configure(settings.log_values)
+    with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:
+        app: Any = create_app(selector, settings)
+        if settings.workers > 1:
+            app.state.service.store.close()
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+            replace(settings, supervisor=os.getpid()).export()
+            app = "askwise.web.app:create_worker"
+        uvicorn.run(
+            app,
+            factory=settings.workers > 1,
+            workers=settings.workers,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,  # it would hold query strings; `askwise.web` writes its own
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=30,
+            timeout_worker_healthcheck=10,
+            h11_max_incomplete_event_size=32_768,
+            limit_concurrency=500,
+        )

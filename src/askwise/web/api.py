@@ -1,0 +1,163 @@
+"""The endpoints under /api: the selector, its cases, and the audit trail.
+
+Functions without ``async`` run in a pool of threads: computing and waiting for the database do not stop others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import Path as InPath
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.responses import Response, StreamingResponse
+
+from askwise.web import trail
+from askwise.web.failures import JsonResponse
+from askwise.web.messages import CaseList, CaseView, Failure, NewCase, NewEvent, SelectorView, Text, Trail
+from askwise.web.refusals import no_case
+from askwise.web.service import Service
+from askwise.web.store import Event, Key
+
+BEARER = HTTPBearer(auto_error=False, description="A token of the token file, if the server has one.")
+
+
+def the_service(request: Request) -> Service:
+    """The service of the application."""
+    service: Service = request.app.state.service
+    return service
+
+
+async def the_caller(
+    request: Request,
+    service: Annotated[Service, Depends(the_service)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
+) -> str:
+    """The name of who asks."""
+    address = request.client.host if request.client else ""
+    name = service.caller(None if bearer is None else bearer.credentials, address)
+    request.state.by = name
+    return name
+
+
+Ask = Annotated[Service, Depends(the_service)]
+Caller = Annotated[str, Depends(the_caller)]
+CaseId = Annotated[str, InPath(pattern="^[0-9a-f]{32}$", description="Identifier of the case.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        pattern="^[!-~]{1,200}$",
+        description="Chosen by the client. The same request with the same key is carried out once.",
+    ),
+]
+Format = Literal["json", "csv"]
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Failure, "description": text}
+    for status, text in {
+        400: "The body cannot be read",
+        401: "No valid token",
+        413: "The body is too large",
+        422: "A field is wrong",
+        429: "Too many requests",
+        503: "The database does not answer",
+    }.items()
+}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failure, "description": "There is no such case"}}
+UNUSUAL: dict[int | str, dict[str, Any]] = {428: {"model": Failure, "description": "A value must be confirmed"}}
+CHANGED: dict[int | str, dict[str, Any]] = {409: {"model": Failure, "description": "The case has another version"}}
+TRAIL: dict[int | str, dict[str, Any]] = {
+    200: {"model": Trail, "content": {"text/csv": {"schema": {"type": "string"}}}}
+}
+ROUTER = APIRouter(prefix="/api", dependencies=[Depends(the_caller)], responses=ERRORS)
+
+
+@ROUTER.get("/selector", response_model=SelectorView)
+def selector(service: Ask) -> Response:
+    """What can be asked, at which price, and what is predicted."""
+    return JsonResponse(service.description.as_dict())
+
+
+@ROUTER.get("/cases", response_model=CaseList)
+def cases(
+    service: Ask,
+    search: Annotated[Text, Query(max_length=200, description="Part of a label, or the beginning of an id.")] = "",
+    state: Literal["open", "finished", "all"] = "all",
+    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """The cases, the ones changed last first."""
+    total, found = service.store.cases(search, state, offset, limit)
+    names = ("id", "label", "created", "updated", "state", "prediction", "probability", "spent")
+    return JsonResponse({"total": total, "cases": [{name: getattr(row, name) for name in names} for row in found]})
+
+
+@ROUTER.post("/cases", status_code=201, response_model=CaseView, responses={**CHANGED, **UNUSUAL})
+def start(
+    service: Ask, caller: Caller, request: Request, new: NewCase, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Start a case with what is known."""
+    key = _key(idempotency_key, caller, request, new)
+    view, again = service.cases.once(key, lambda: service.cases.start(new, caller, key))
+    return _answered(service, view, 201, "start", again)
+
+
+@ROUTER.get("/cases/{case}", response_model=CaseView, responses={**MISSING, **CHANGED})
+def case(service: Ask, case: CaseId) -> Response:
+    """A case as it is now."""
+    return JsonResponse(service.cases.view(case))
+
+
+@ROUTER.post("/cases/{case}/events", response_model=CaseView, responses={**MISSING, **CHANGED, **UNUSUAL})
+def add(
+    service: Ask, caller: Caller, request: Request, case: CaseId, new: NewEvent, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Enter a value, mark a feature as unavailable, undo, finish or reopen."""
+    key = _key(idempotency_key, caller, request, new)
+    view, again = service.cases.once(key, lambda: service.cases.add(case, new, caller, key))
+    return _answered(service, view, 200, new.type, again)
+
+
+@ROUTER.delete("/cases/{case}", status_code=204, responses=MISSING)
+def delete(service: Ask, caller: Caller, case: CaseId) -> Response:
+    """Delete a case for good; the trail keeps that it was, when and by whom."""
+    service.cases.delete(case, caller)
+    service.metrics.wrote("deleted")
+    return Response(status_code=204)
+
+
+@ROUTER.get("/cases/{case}/trail", responses={**MISSING, **TRAIL})
+def case_trail(service: Ask, case: CaseId, format: Format = "json") -> Response:
+    """The audit trail of a case, also of a deleted one."""
+    found = list(service.store.trail(case))
+    if not found:
+        raise no_case(case)
+    return _exported(iter(found), format, f"trail-{case}")
+
+
+@ROUTER.get("/trail", responses=TRAIL)
+def whole_trail(service: Ask, format: Format = "json") -> Response:
+    """The audit trail of all cases."""
+    return _exported(service.store.trail(), format, "trail")
+
+
+def _key(key: str | None, caller: str, request: Request, new: NewCase | NewEvent) -> Key | None:
+    """The idempotency key with a digest of the request, which is told from others by it."""
+    if key is None:
+        return None
+    asked = f"{request.method} {request.url.path} {new.model_dump_json()}"
+    return Key(caller, key, hashlib.sha256(asked.encode()).hexdigest(), "", 0)
+
+
+def _answered(service: Service, view: dict[str, Any], status: int, kind: str, again: bool) -> Response:
+    if not again:
+        service.metrics.wrote(kind)
+    return JsonResponse(view, status, headers={"Idempotency-Replayed": "true"} if again else None)
+
+
+def _exported(found: Iterator[tuple[str, Event]], format: Format, name: str) -> Response:
+    export = trail.as_csv if format == "csv" else trail.as_json
+    media_type = "text/csv; charset=utf-8" if format == "csv" else "application/json"
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
+    return StreamingResponse(export(found), media_type=media_type, headers=headers)

@@ -1,0 +1,265 @@
+"""Cases: their events replayed through a `Session`, kept in memory by version."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from askwise import __version__
+from askwise.acquire.session import Session
+from askwise.errors import InvalidInput
+from askwise.web.description import Description
+from askwise.web.logs import log
+from askwise.web.messages import NewCase, NewEvent
+from askwise.web.opened import Opened, probability
+from askwise.web.refusals import Refused, no_case
+from askwise.web.store import CaseRow, Conflict, Event, Key, KeyTaken, Store, now
+
+MOST_KEPT = 500
+"""Cases kept in memory by a process; others are replayed from their events."""
+
+
+class Cases:
+    """The cases of one selector and one database.
+
+    Parameters
+    ----------
+    selector, description
+        The selector, and its words.
+    store
+        The database.
+    at_once
+        How many threads may compute at a time: more than there are cores only delay each other.
+    replayed
+        Called for every case that is computed from its first event.
+    """
+
+    def __init__(
+        self,
+        selector: Any,
+        description: Description,
+        store: Store,
+        at_once: int = 1,
+        replayed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._selector = selector
+        self._description = description
+        self._store = store
+        self._kept: OrderedDict[str, Opened] = OrderedDict()
+        self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._guard = threading.Lock()
+        self._computing = threading.Semaphore(at_once)
+        self._replayed = replayed
+
+    def start(self, request: NewCase, by: str, key: Key | None = None) -> dict[str, Any]:
+        """Start a case."""
+        self._check_known(request)
+        budget = None if request.budget is None else float(request.budget)
+        value = {"known": dict(request.known), "budget": budget}
+        start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
+        with self._computing, _refusals("known"):
+            opened = Opened(request.label, start, self._session(value), self._description.desk)
+            _ = opened.view
+        self._store.create(opened.row, _with_outcome(start, opened), _key_for(key, start))
+        self._keep(opened)
+        return opened.view
+
+    def add(self, case_id: str, request: NewEvent, by: str, key: Key | None = None) -> dict[str, Any]:
+        """Add an event to a case; of two for the same version, one is added and the other refused."""
+        with self._lock(case_id):
+            opened = self._open(self._row(case_id))
+            if request.version != opened.version:
+                raise _conflict(opened)
+            self._check(request, opened.state)
+            event = self._carry_out(request, by, opened)
+            try:
+                self._store.append(opened.row, event, _key_for(key, event))
+            except Conflict:  # another process was faster
+                raise _conflict(self._open(self._row(case_id))) from None
+            self._keep(opened)
+            return opened.view
+
+    def view(self, case_id: str, version: int | None = None) -> dict[str, Any]:
+        """A case as it is now, or as it was at a version."""
+        with self._lock(case_id):
+            row = self._row(case_id)
+            if version is None or version == row.version:
+                return self._open(row).view
+            return self._replay(row.label, self._store.events(case_id)[:version]).view
+
+    def delete(self, case_id: str, by: str) -> None:
+        """Delete a case for good; the trail keeps that it was."""
+        with self._lock(case_id):
+            self._drop(case_id)
+            if not self._store.delete(case_id, self._event(case_id, 0, "deleted", by)):
+                raise no_case(case_id)
+
+    def once(self, key: Key | None, act: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+        """What `act` returns, and whether it had been done before with the same idempotency key."""
+        if key is None:
+            return act(), False
+        found = self._store.used(key.by, key.key)
+        if found is None:
+            try:
+                return act(), False
+            except (KeyTaken, Refused):  # the same request may have been carried out at the same moment
+                found = self._store.used(key.by, key.key)
+                if found is None:
+                    raise
+        if found.digest is None:
+            raise no_case(found.case_id)
+        if found.digest != key.digest:
+            raise Refused(422, "The key was used for another request; choose a new one.", "Idempotency-Key")
+        return self.view(found.case_id, found.version), True
+
+    def _carry_out(self, request: NewEvent, by: str, opened: Opened) -> Event:
+        """Change the case in memory, which is no longer kept until the event is written."""
+        before = opened.view["report"]
+        named = request.type in ("answer", "unavailable")
+        answered = request.type == "answer"
+        with self._computing, _refusals(_field(request, before)):
+            opened.apply(request.type, request.feature, request.value)
+            self._drop(opened.id)
+            event = self._event(
+                opened.id,
+                opened.version + 1,
+                request.type,
+                by,
+                feature=request.feature if named else None,
+                value=request.value if answered else None,
+                confirmed=answered and request.confirmed,
+                suggested=before["suggestion"],
+            )
+            opened.advance(event.type, event.at)
+            return _with_outcome(event, opened, before["spent"])
+
+    def _row(self, case_id: str) -> CaseRow:
+        row = self._store.case(case_id)
+        if row is None:
+            self._drop(case_id)
+            raise no_case(case_id)
+        return row
+
+    def _open(self, row: CaseRow) -> Opened:
+        """The case at the version of `row`: from memory, with events that other processes have added."""
+        with self._guard:
+            kept = self._kept.pop(row.id, None)
+        if kept is None or kept.version > row.version:
+            kept = self._replay(row.label, self._store.events(row.id))
+        elif kept.version < row.version:
+            with self._computing:
+                kept.replay(self._store.events(row.id, after=kept.version))
+                _ = kept.view
+        self._keep(kept)
+        return kept
+
+    def _replay(self, label: str, events: list[Event]) -> Opened:
+        self._replayed()
+        with self._computing:
+            try:
+                opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
+                opened.replay(events[1:])
+            except InvalidInput as error:
+                message = f"The case was recorded with another model ({events[0].model}), and this one refuses it"
+                raise Refused(409, f"{message}: {error} Its trail can be exported.") from None
+            _ = opened.view
+        return opened
+
+    def _session(self, start: Mapping[str, Any]) -> Session:
+        """A session with what was known; with the calibrated stop, if it was calibrated for this budget."""
+        stop = getattr(self._selector, "stop_", None)
+        limit = self._selector.budget if start["budget"] is None else start["budget"]
+        valid = stop is not None and stop.conditions.budget == (float("inf") if limit is None else limit)
+        session: Session = self._selector.start(start["known"], start["budget"], stop if valid else None)
+        return session
+
+    def _event(self, case_id: str, version: int, kind: str, by: str, **given: Any) -> Event:
+        return Event(case_id, version, kind, by, now(), self._description.model, __version__, **given)
+
+    def _check_known(self, request: NewCase) -> None:
+        for feature, value in request.known.items():
+            self._check_feature(feature, f"known.{feature}")
+            if not request.confirmed:
+                self._check_usual(feature, value, f"known.{feature}")
+
+    def _check(self, request: NewEvent, state: str) -> None:
+        if request.type == "reopen" and state == "open":
+            raise Refused(422, "The case is open already.", "type")
+        if request.type != "reopen" and state == "finished":
+            raise Refused(422, "The case is finished; reopen it first.", "type")
+        if request.type in ("answer", "unavailable"):
+            self._check_feature(request.feature, "feature")
+        if request.type == "answer":
+            if request.value is None:
+                raise Refused(422, "An answer needs a value. If there is none, send unavailable.", "value")
+            if not request.confirmed:
+                self._check_usual(str(request.feature), request.value, "value")
+
+    def _check_feature(self, feature: str | None, field: str) -> None:
+        if feature not in self._selector.schema_.features:
+            raise Refused(422, f"There is no feature {feature!r}; /api/selector lists them.", field)
+
+    def _check_usual(self, feature: str, value: Any, field: str) -> None:
+        message = self._description.unusual(feature, value)
+        if message is not None:
+            raise Refused(428, message, field, needs="confirmation")
+
+    def _lock(self, case_id: str) -> Any:
+        """The lock of a case; it is gone when nobody holds or awaits it."""
+        with self._guard:
+            return self._locks.setdefault(case_id, threading.Lock())
+
+    def _keep(self, opened: Opened) -> None:
+        with self._guard:
+            self._kept[opened.id] = opened
+            self._kept.move_to_end(opened.id)
+            while len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+
+    def _drop(self, case_id: str) -> None:
+        with self._guard:
+            self._kept.pop(case_id, None)
+
+
+@contextmanager
+def _refusals(field: str) -> Iterator[None]:
+    """Tell a client what is wrong with a field, also where only the wrapped model finds it, such as a huge number."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise Refused(422, str(error), field) from None
+    except (ArithmeticError, TypeError, ValueError) as error:
+        log("value refused by the model", logging.WARNING, error)
+        raise Refused(422, "The model does not take this value.", field) from None
+
+
+def _with_outcome(event: Event, opened: Opened, spent: float = 0.0) -> Event:
+    """The event with what is predicted after it, and what it cost."""
+    report = opened.view["report"]
+    return replace(
+        event, cost=report["spent"] - spent, prediction=report["prediction"], probability=probability(report)
+    )
+
+
+def _key_for(key: Key | None, event: Event) -> Key | None:
+    return None if key is None else Key(key.by, key.key, key.digest, event.case_id, event.version)
+
+
+def _conflict(opened: Opened) -> Refused:
+    message = f"The case has changed since: its version is {opened.version}. Look at it before you go on."
+    return Refused(409, message, "version", case=opened.view)
+
+
+def _field(request: NewEvent, report: Mapping[str, Any]) -> str:
+    """The field of a request that a session has refused."""
+    if request.type == "undo":
+        return "type"
+    unusable = request.feature in report["known"] or request.feature in report["unavailable"]
+    return "feature" if unusable or request.type == "unavailable" else "value"

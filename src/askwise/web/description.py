@@ -1,0 +1,89 @@
+"""The selector for those who use it: prices, labels, units and usual ranges of the features."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from askwise import __version__
+from askwise.columns import plain
+from askwise.desk import Desk, Shown
+from askwise.errors import InvalidInput
+from askwise.persistence.folder import MANIFEST
+
+
+class Description:
+    """A loaded selector in words.
+
+    Parameters
+    ----------
+    selector
+        The selector.
+    folder, key_file
+        Where it was loaded from, and the key that the folder is signed with.
+
+    Attributes
+    ----------
+    desk
+        Labels, units, ranges and the currency.
+    model
+        Version of the saved selector: the beginning of the checksum of its manifest.
+    """
+
+    def __init__(self, selector: Any, folder: str | Path, key_file: str | Path | None = None) -> None:
+        if not selector.schema_.tabular:
+            raise InvalidInput("askwise serve takes selectors of tables; this one is of images.")
+        self._selector = selector
+        self._name = Path(folder).resolve().name
+        self.desk = Desk.load(folder, selector, key_file)
+        self.model = hashlib.sha256((Path(folder) / MANIFEST).read_bytes()).hexdigest()[:12]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything about the selector, ready for JSON."""
+        selector = self._selector
+        stop, budget = getattr(selector, "stop_", None), getattr(selector, "budget", None)
+        return {
+            "features": [self._feature(i) for i in range(len(selector.schema_.features))],
+            "classes": [plain(label) for label in selector.classes_],
+            "currency": self.desk.currency,
+            "budget": None if budget is None else float(budget),
+            "guarantee": None if stop is None else {"text": stop.promise},
+            "versions": {"askwise": __version__, "model": self.model},
+            "texts": {"name": self._name},
+        }
+
+    def unusual(self, feature: str, value: Any) -> str | None:
+        """Why a value should be confirmed; None if it is within the usual range, or is no number."""
+        cells = value if isinstance(value, Mapping) else {feature: value}
+        found = (_outside(self.desk.shown(str(name)), cell) for name, cell in cells.items())
+        return next((message for message in found if message is not None), None)
+
+    def _feature(self, i: int) -> dict[str, Any]:
+        schema = self._selector.schema_
+        name, columns = schema.features[i], schema.feature_columns[i]
+        price = {"price": float(self._selector.prices_.costs[i])}
+        if len(columns) == 1:
+            return {**self._column(columns[0], name), **price}
+        parts = [self._column(j, schema.columns[j].name) for j in columns]
+        return {"name": name, **vars(self.desk.shown(name)), **price, "kind": "group", "columns": parts}
+
+    def _column(self, j: int, name: str) -> dict[str, Any]:
+        column, kind = self._selector.schema_.columns[j], "number"
+        if column.is_category:
+            kind = "boolean" if all(isinstance(plain(value), bool) for value in column.known) else "category"
+        return {"name": name, **vars(self.desk.shown(name)), "kind": kind}
+
+
+def _outside(shown: Shown, value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if (shown.low is None or value >= shown.low) and (shown.high is None or value <= shown.high):
+        return None
+    if shown.low is None or shown.high is None:
+        usual = f"at most {shown.high:g}" if shown.low is None else f"at least {shown.low:g}"
+    else:
+        usual = f"{shown.low:g} to {shown.high:g}"
+    unit = f" {shown.unit}" if shown.unit else ""
+    return f"{shown.label} is usually {usual}{unit}; got {value}. Confirm it if it is right."

@@ -1,0 +1,59 @@
+"""Errors as ``{"error": {"field": ..., "message": ...}}``, never with a stack trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from askwise.web.refusals import Refused
+
+
+class JsonResponse(Response):
+    """JSON in ASCII, so that whatever a client has sent can be quoted to it."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def failure(status: int, message: str, field: str | None = None, headers: Any = None) -> JsonResponse:
+    """The response that tells of an error."""
+    return JsonResponse({"error": {"field": field, "message": message}}, status, headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer errors in this way."""
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return JsonResponse(error.as_dict(), error.status, headers=error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        return failure(422, str(first["msg"]), _field(first["loc"]))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        return failure(error.status_code, str(error.detail), headers=error.headers)
+
+    @app.exception_handler(OperationalError)
+    async def database(request: Request, error: OperationalError) -> Response:
+        return failure(503, "The database does not answer. Try again.", headers={"Retry-After": "1"})
+
+
+def _field(where: Sequence[Any]) -> str | None:
+    """The name of a field as a client knows it: known.age, not ('body', 'known', 'age', 'int')."""
+    kind, *names = where
+    if kind == "body" and names and isinstance(names[0], int):  # a position in JSON that cannot be read
+        return None
+    return ".".join(map(str, names)) or None

@@ -1,0 +1,124 @@
+"""Requests and responses of the HTTP interface; unknown fields and values of another type are refused."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic.types import StringConstraints
+
+LARGEST = 2**53 - 1
+"""The largest whole number that means the same in JSON everywhere; no measurement is larger."""
+
+
+def _writable(text: str) -> str:
+    """Text that every database and log takes: no control characters, no halves of surrogate pairs."""
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+Text = Annotated[str, StringConstraints(strict=True, max_length=1000), AfterValidator(_writable)]
+Label = Annotated[str, StringConstraints(strict=True, max_length=200, strip_whitespace=True), AfterValidator(_writable)]
+Number = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=-LARGEST, le=LARGEST)]
+Scalar = StrictBool | Number | Text
+Value = Scalar | dict[Text, Scalar | None]
+EventType = Literal["answer", "unavailable", "undo", "finish", "reopen"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewCase(_Request):
+    """A case to start."""
+
+    label: Label = Field(default="", description="What the case is called in the list, such as a number of the clinic.")
+    known: dict[Text, Value] = Field(
+        default_factory=dict, max_length=10_000, description="Feature -> value of what is known and costs nothing."
+    )
+    budget: Annotated[Number, Field(ge=0)] | None = Field(
+        default=None, description="The most that the case may cost; null = the selector's own limit."
+    )
+    confirmed: StrictBool = Field(default=False, description="Whether unusual values were confirmed.")
+
+
+class NewEvent(_Request):
+    """A step of a case."""
+
+    type: EventType
+    version: Annotated[StrictInt, Field(ge=1, le=2**31 - 2)] = Field(description="The version that was seen.")
+    feature: Text | None = Field(default=None, description="For answer and unavailable.")
+    value: Value | None = Field(default=None, description="For answer; a group of columns takes an object.")
+    confirmed: StrictBool = Field(default=False, description="Whether an unusual value was confirmed.")
+
+
+class Problem(BaseModel):
+    """What is wrong with a request."""
+
+    field: StrictStr | None = None
+    message: StrictStr
+    needs: Literal["confirmation"] | None = None
+
+
+class Failure(BaseModel):
+    """The body of every error; with a conflict, `case` is the case as it is now."""
+
+    error: Problem
+    case: dict[str, Any] | None = None
+
+
+class CaseView(BaseModel):
+    """A case: what is known, what to ask next, and how far to trust the prediction."""
+
+    id: str
+    label: str
+    version: int
+    state: Literal["open", "finished"]
+    created: str
+    updated: str
+    by: str
+    model: str
+    report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
+    prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
+    why: dict[str, Any]
+    advice: Literal["ask", "stop", "nothing left"]
+
+
+class CaseSummary(BaseModel):
+    """A case in the list."""
+
+    id: str
+    label: str
+    created: str
+    updated: str
+    state: Literal["open", "finished"]
+    prediction: Any
+    probability: float
+    spent: float
+
+
+class CaseList(BaseModel):
+    """Some of the cases, the ones changed last first."""
+
+    total: int
+    cases: list[CaseSummary]
+
+
+class SelectorView(BaseModel):
+    """What can be asked, at which price, and what is predicted."""
+
+    features: list[dict[str, Any]]
+    classes: list[Any]
+    currency: str | None
+    budget: float | None
+    guarantee: dict[str, str] | None
+    versions: dict[str, str]
+    texts: dict[str, str]
+
+
+class Trail(BaseModel):
+    """The audit trail, one row per event."""
+
+    trail: list[dict[str, Any]]

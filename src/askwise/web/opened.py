@@ -1,0 +1,90 @@
+"""A case in memory: its session after so many events, and what is shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from askwise.acquire.session import Session
+from askwise.desk import Desk
+from askwise.web.store import CaseRow, Event
+
+
+class Opened:
+    """A case in memory.
+
+    Parameters
+    ----------
+    label
+        What the case is called.
+    start, session
+        The first event, and the session that it has started.
+    desk
+        The words for `Session.why`.
+
+    Attributes
+    ----------
+    id, label, created, by, model
+        Of the case: what its first event says.
+    version, state, updated
+        After the last event.
+    """
+
+    def __init__(self, label: str, start: Event, session: Session, desk: Desk) -> None:
+        self.id, self.label, self.created, self.by, self.model = start.case_id, label, start.at, start.by, start.model
+        self.version, self.state, self.updated = start.version, "open", start.at
+        self._session, self._desk = session, desk
+        self._view: dict[str, Any] | None = None
+
+    @property
+    def view(self) -> dict[str, Any]:
+        """The case, ready for JSON; computed once per version, and never changed afterwards."""
+        if self._view is None:
+            report = self._session.report()
+            names = ("id", "label", "version", "state", "created", "updated", "by", "model")
+            shown = {name: getattr(self, name) for name in names}
+            why = self._session.why(self._desk)
+            prices = self._session.prices
+            self._view = {**shown, "report": report, "prices": prices, "why": why, "advice": why["advice"]}
+        return self._view
+
+    @property
+    def row(self) -> CaseRow:
+        """The case in the list."""
+        report = self.view["report"]
+        return CaseRow(
+            self.id,
+            self.label,
+            self.version,
+            self.state,
+            self.created,
+            self.updated,
+            report["prediction"],
+            probability(report),
+            report["spent"],
+        )
+
+    def apply(self, kind: str, feature: str | None, value: Any) -> None:
+        """What an event does to the session; if that fails, nothing is changed."""
+        if kind == "answer":
+            self._session.answer(str(feature), value)
+        elif kind == "unavailable":
+            self._session.unavailable(str(feature))
+        elif kind == "undo":
+            self._session.undo()
+
+    def advance(self, kind: str, at: str) -> None:
+        """Count an event that was applied."""
+        self.state = {"finish": "finished", "reopen": "open"}.get(kind, self.state)
+        self.version, self.updated, self._view = self.version + 1, at, None
+
+    def replay(self, events: Iterable[Event]) -> None:
+        """Apply events from the database."""
+        for event in events:
+            self.apply(event.type, event.feature, event.value)
+            self.advance(event.type, event.at)
+
+
+def probability(report: dict[str, Any]) -> float:
+    """The probability of the predicted class."""
+    return float(report["probabilities"][str(report["prediction"])])

@@ -1,0 +1,149 @@
+// What to do next: the suggested test with its price and expected gain, the others to choose from, or the advice to stop.
+
+import { bar, h } from "./dom.js";
+import { field, unusual } from "./fields.js";
+import { warning } from "./warning.js";
+import { money, percent, t } from "./words.js";
+
+const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02, LEAST = 0.005; // shares of the uncertainty that is left
+const MOST_SHOWN = 8; // tests in the list of others, at first
+
+/** The expected gain of a test in plain words; `entry` is one of the ranking. */
+function gainInWords(entry, report) {
+  if (!entry || typeof entry.gain !== "number") return t("gain unknown");
+  const whole = entry.gain * (entry.cost || 1); // gains are per price, and undivided where the price is 0
+  if (report.expected_error_cost !== undefined) return t("gain saving", { amount: money(Math.max(0, whole)) });
+  const share = settled(entry, report);
+  const size = share >= LARGE ? "large" : share >= MODERATE ? "moderate" : share >= SMALL ? "small" : "tiny";
+  return t(`gain ${size}`, { share: percent(share) });
+}
+
+/** The share of the uncertainty that a test is expected to remove. */
+function settled(entry, report) {
+  const whole = (entry.gain ?? 0) * (entry.cost || 1);
+  return Math.min(1, Math.max(0, whole / (report.uncertainty.total || Infinity)));
+}
+
+function settledInWords(entry, report) {
+  const share = settled(entry, report);
+  return share < LEAST ? t("settles nothing") : t("settles", { share: percent(share) });
+}
+
+/** The card in which a value is entered. */
+export function nextCard({ one, report, feature, spec, labelOf, draft, choose, send, answer }) {
+  const suggested = feature === report.suggestion;
+  const entry = report.ranking.find((other) => other.feature === feature);
+  const input = field(spec(feature), draft, { legend: spec(feature).kind === "group" ? null : t("value of", { test: labelOf(feature) }) });
+  const notice = h("div");
+  const submit = (confirmed) => {
+    const read = input.read();
+    if (read.problem) return read.focus();
+    if (read.empty) { input.complain(t("empty")); return input.focus(); }
+    return answer(read.value, feature, confirmed);
+  };
+  const form = h("form", { onsubmit: (event) => { event.preventDefault(); submit(false); } },
+    input.node, notice,
+    h("p", { class: "actions" },
+      h("button", { class: "primary" }, t("save")),
+      h("button", { type: "button", id: "unavailable", onclick: () => send({ type: "unavailable", feature }) }, t("unavailable")),
+      suggested || !report.suggestion ? null
+        : h("button", { type: "button", id: "suggested", class: "link", onclick: () => choose(null) },
+          t("back to", { test: labelOf(report.suggestion) }))));
+  const node = h("section", { class: "card next", "aria-labelledby": "next-title" },
+    h("p", { class: "eyebrow" }, t(suggested ? "ask next" : "your choice")),
+    h("div", { class: "name" }, h("h2", { id: "next-title" }, labelOf(feature)),
+      h("span", { class: "price" }, entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
+    h("p", { class: "gain" }, entry ? gainInWords(entry, report) : t("gain unknown")),
+    suggested ? whyBox(one.why, labelOf, spec) : h("p", { class: "hint" },
+      report.suggestion ? t("instead", { test: labelOf(report.suggestion) }) : t("instead of nothing")),
+    suggested && one.why?.hint ? h("p", { class: "notice good" }, t("could stop")) : null,
+    form);
+  return {
+    node,
+    focus: input.focus,
+    complain: (text, column) => { input.complain(text, column); input.focus(); },
+    warn(text, value) {
+      const box = warning(unusual(spec(feature), value), text, () => submit(true), () => { notice.replaceChildren(); input.focus(); });
+      notice.replaceChildren(box.node);
+      box.focus();
+    },
+  };
+}
+
+/** Why this test: the likely answers and where each leads; in the words of the server where there are none. */
+function whyBox(why, labelOf, spec) {
+  if (!why?.text) return null;
+  const lines = (text) => h("div", { lang: "en" }, text.split("\n").filter((line) => line.trim()).map((line) => h("p", {}, line)));
+  return h("details", { id: "why", class: "why" }, h("summary", {}, t("why")),
+    why.outcomes?.length ? [
+      h("p", { lang: "en" }, why.reason),
+      h("p", {}, why.change ? t("why change", { share: percent(why.change) }) : t("why no change", { decision: why.decision })),
+      outcomes(why, labelOf, spec),
+      why.hint ? h("p", { lang: "en" }, why.hint) : null,
+    ] : lines(why.text));
+}
+
+function outcomes(why, labelOf, spec) {
+  const answer = ({ column, answer: text, values }) => {
+    const unit = values === null ? spec(why.feature)?.unit : null;
+    const said = unit ? `${text} ${unit}` : text;
+    return column && column !== why.feature ? `${labelOf(column)}: ${said}` : said;
+  };
+  return h("table", {},
+    h("thead", {}, h("tr", {}, ["why answer", "why chance", "why leads"].map((key) => h("th", { scope: "col" }, t(key))))),
+    h("tbody", {}, why.outcomes.map((one) => h("tr", {},
+      h("th", { scope: "row" }, answer(one)), h("td", {}, percent(one.chance)),
+      h("td", {}, t(one.changes_decision ? "why changes" : "why stays", { decision: one.decision, share: percent(one.probability) }))))));
+}
+
+/** The other tests, best value for the price first, each of which can be chosen instead. */
+export function ranking({ one, report, feature, labelOf, choose }) {
+  const ranked = report.ranking.filter((entry) => entry.feature !== feature);
+  const names = new Set([feature, ...report.ranking.map((entry) => entry.feature)]);
+  const rest = Object.entries(one.prices).filter(([name]) => !names.has(name));
+  if (!ranked.length && !rest.length) return null;
+  const most = Math.max(...report.ranking.map((entry) => settled(entry, report)), 0.01);
+  const saving = report.expected_error_cost !== undefined;
+  const line = (name, price, gain) => h("li", { class: gain ? "" : "plain" }, h("button", { type: "button", onclick: () => choose(name) },
+    h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)), gain));
+  const over = (price) => report.budget_left !== null && price > report.budget_left * (1 + 1e-9);
+  const items = [
+    ...ranked.map((entry) => line(entry.feature, entry.cost, saving ? h("span", { class: "hint wide" }, gainInWords(entry, report)) : [
+      bar(settled(entry, report) / most, "thin"),
+      h("span", { class: "hint" }, settledInWords(entry, report))])),
+    ...rest.map(([name, price]) => (over(price)
+      ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)),
+        h("span", { class: "hint wide" }, t("over budget")))
+      : line(name, price, null))),
+  ];
+  const key = report.ranking.length ? "others" : "others anyway";
+  return h("section", { class: "card others", "aria-labelledby": "others-title" },
+    h("h2", { id: "others-title" }, t(key)), h("p", { class: "hint" }, t(`${key} hint`)), folded(items));
+}
+
+/** A long list is cut, with a button that shows the rest. */
+function folded(items) {
+  const list = h("ol", { class: "ranking" }, items);
+  if (items.length <= MOST_SHOWN + 2) return list;
+  const rest = items.slice(MOST_SHOWN);
+  rest.forEach((item) => { item.hidden = true; });
+  const more = h("button", {
+    type: "button", class: "small",
+    onclick: () => { rest.forEach((item) => { item.hidden = false; }); more.remove(); (rest[0].querySelector("button") ?? list).focus(); },
+  }, t("show all", { count: items.length }));
+  return [list, h("p", {}, more)];
+}
+
+/** The advice to stop with what the guarantee says, that nothing is left, or that the case is finished. */
+export function adviceCard({ one, report, send }) {
+  const finished = one.state === "finished";
+  if (!finished && one.advice === "ask") return null;
+  const kind = finished ? "finished" : one.advice;
+  return h("section", { class: `card advice ${kind === "stop" ? "good" : ""}`, "aria-labelledby": "advice" },
+    h("h2", { id: "advice", tabindex: "-1" }, t(`advice ${kind}`)),
+    h("p", {}, t(`advice text ${kind}`)),
+    report.guarantee ? h("blockquote", { lang: "en" }, report.guarantee) : null,
+    kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
+    finished ? null : h("p", { class: "actions" },
+      h("button", { type: "button", id: "finish", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));
+}

@@ -1,0 +1,104 @@
+// What is known so far: the prediction and its uncertainty as they moved, the money, and the steps as a table.
+
+import { course, drawn, history } from "./charts.js";
+import { bar, h } from "./dom.js";
+import { money, number, percent, shown, t } from "./words.js";
+
+/** The prediction, the classes, and how both moved. */
+export function predictionCard(report, order) {
+  const classes = drawn(report.probabilities, order.map(String));
+  const before = report.trace.at(-2)?.probabilities;
+  const names = report.trace.map((step, k) => (k ? String(k) : t("start")));
+  return h("section", { class: "card prediction", "aria-labelledby": "prediction-title" },
+    h("h2", { id: "prediction-title", class: "eyebrow" }, t("prediction so far")),
+    h("p", { class: "verdict" }, h("span", {}, String(report.prediction)),
+      h("strong", {}, percent(report.probabilities[String(report.prediction)]))),
+    h("ul", { class: "classes" }, classes.map(({ label, share, color }) => h("li", {
+      class: `${color} ${label === String(report.prediction) ? "predicted" : ""}` },
+      h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, percent(share)),
+      h("span", { class: "change" }, before ? change(share - (before[label] ?? 0)) : "")))),
+    classes.length < order.length ? h("p", { class: "hint" }, t("other classes", { count: order.length - classes.length })) : null,
+    report.trace.length > 1 ? history(report.trace, classes, names) : null,
+    warnings(report),
+    h("dl", {}, courses(report, order.length)),
+    report.prediction_set ? h("p", { class: "hint" }, t("set", { classes: report.prediction_set.map(String).join(", ") })) : null,
+    report.guarantee ? h("details", {}, h("summary", {}, t("guarantee")), h("p", { lang: "en" }, report.guarantee)) : null);
+}
+
+function change(difference) {
+  const points = Math.round(100 * difference);
+  if (!points) return t("same");
+  return t(points > 0 ? "up" : "down", { points: number(Math.abs(points)) });
+}
+
+function courses(report, classes) {
+  const most = Math.log(classes);
+  const of = (pick) => report.trace.map(pick);
+  const rows = [
+    course(t("final"), t("final hint"), of((step) => step.decision_is_final), 1, percent(report.decision_is_final)),
+    course(t("total"), t("total hint"), of((step) => step.uncertainty.total), most, level(report.uncertainty.total / most, 0.3, 0.75)),
+  ];
+  const { epistemic } = report.uncertainty;
+  if (epistemic !== null && epistemic !== undefined) {
+    rows.push(course(t("epistemic"), t("epistemic hint"), of((step) => step.uncertainty.epistemic),
+      Math.max(most / 2, ...of((step) => Number(step.uncertainty.epistemic) || 0)), level(epistemic / most, 0.15, 0.5)));
+  }
+  return rows;
+}
+
+/** An uncertainty in words, by its share of the largest that a prediction can have; "infinite" has none. */
+function level(share, moderate, high) {
+  if (Number.isNaN(share)) return t("level extreme");
+  return t(`level ${share < moderate ? "low" : share < high ? "moderate" : "high"}`);
+}
+
+function warnings(report) {
+  const cells = (report.outside ?? []).map((cell) => t("outside", { column: cell.column, value: shown(cell.value) }));
+  if (report.novelty === "infinite" || report.novelty > 0) cells.push(t("novel"));
+  return cells.length ? h("div", { class: "notice warn" }, cells.map((text) => h("p", {}, text))) : null;
+}
+
+/** Spent and left. */
+export function budgetCard(report) {
+  const left = report.budget_left;
+  const whole = left === null ? null : report.spent + left;
+  return h("section", { class: "card budget", "aria-labelledby": "budget-title" },
+    h("h2", { id: "budget-title", class: "eyebrow" }, t("budget")),
+    h("p", { class: "money" }, h("strong", {}, money(report.spent)), " ",
+      whole === null ? t("spent no limit") : t("spent of", { budget: money(whole) })),
+    whole === null ? null : h("div", {
+      role: "meter", "aria-label": t("budget"), "aria-valuemin": "0", "aria-valuemax": whole, "aria-valuenow": report.spent,
+      "aria-valuetext": t("left", { amount: money(left) }),
+    }, bar(whole ? report.spent / whole : 1, "thick")),
+    whole === null ? null : h("p", { class: "hint" }, t("left", { amount: money(left) })));
+}
+
+/** Everything that was entered, with the prediction after each step. */
+export function stepsCard(one, spec, undo) {
+  const { report } = one;
+  const answered = new Set(report.trace.map((step) => step.feature));
+  const given = Object.entries(report.known).filter(([name]) => !answered.has(name));
+  const name = (feature) => spec(feature)?.label || feature;
+  const value = (feature, cell) => shown(cell, spec(feature)?.unit);
+  const after = (step) => `${step.prediction} ${percent(step.probabilities[String(step.prediction)])}`;
+  const row = (kind, cells) => h("tr", { class: kind }, cells.map(([title, text, css], k) =>
+    (k === 1 ? h("th", { scope: "row", "data-name": title }, text) : h("td", { "data-name": title, class: css ?? "" }, text))));
+  const start = after(report.trace[0]);
+  const rows = [
+    ...given.map(([feature, cell], k) => row("given", [
+      [t("step"), "0"], [t("test"), name(feature)], [t("value"), value(feature, cell)], [t("price"), t("known before"), "number"],
+      [t("after"), k === given.length - 1 ? start : ""]])),
+    ...(given.length ? [] : [row("start", [
+      [t("step"), "0"], [t("test"), t("start")], [t("value"), t("nothing known")], [t("price"), "", "number"], [t("after"), start]])]),
+    ...report.trace.slice(1).map((step, k) => row(step.event, [
+      [t("step"), String(k + 1)], [t("test"), name(step.feature)],
+      [t("value"), step.event === "unavailable" ? t("was unavailable") : value(step.feature, step.value)],
+      [t("price"), money(step.cost), "number"], [t("after"), after(step)]])),
+  ];
+  return h("section", { class: "card history-of-steps", "aria-labelledby": "steps-title" },
+    h("div", { class: "head" }, h("h2", { id: "steps-title" }, t("steps")), undo),
+    h("table", { class: "steps" },
+      h("thead", {}, h("tr", {}, ["step", "test", "value", "price", "after"].map((key) =>
+        h("th", { scope: "col", class: key === "price" ? "number" : "" }, t(key))))),
+      h("tbody", {}, rows)));
+}

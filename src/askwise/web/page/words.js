@@ -1,0 +1,83 @@
+// The language of the page: its words (words/<code>.json), and numbers, money and dates as it writes them.
+
+import { byId } from "./dom.js";
+import { recall, remember } from "./memory.js";
+
+const languages = () => [...byId("language").options].map((option) => option.value);
+let words = {};
+let fallback = {};
+let code = "en";
+let currency = null;
+
+/** Load the remembered language, or the browser's if the page has it, else English. */
+export async function loadLanguage(chosen = recall("language")) {
+  const wanted = [chosen, ...navigator.languages.map((name) => name.slice(0, 2)), "en"];
+  code = wanted.find((name) => languages().includes(name));
+  fallback = await file("en");
+  words = code === "en" ? fallback : await file(code);
+  document.documentElement.lang = code;
+}
+
+export async function chooseLanguage(chosen) {
+  remember("language", chosen);
+  await loadLanguage(chosen);
+}
+
+async function file(name) {
+  const reply = await fetch(`words/${name}.json`);
+  if (!reply.ok) throw new Error(`words/${name}.json: ${reply.status}`);
+  return reply.json();
+}
+
+export const language = () => code;
+
+export function setCurrency(name) {
+  currency = name || null;
+}
+
+/** The words of a key, with {name} replaced; `count` picks the plural form `key.one`, `key.other`. */
+export function t(key, values = {}) {
+  const plural = "count" in values ? `${key}.${new Intl.PluralRules(code).select(values.count)}` : key;
+  const text = words[plural] ?? words[key] ?? fallback[plural] ?? fallback[key] ?? key;
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+export const number = (value) =>
+  new Intl.NumberFormat(code, { maximumSignificantDigits: 15, useGrouping: false }).format(value);
+
+/** A share as a percentage; never rounded to a certainty that it is not. */
+export function percent(share) {
+  const whole = Math.round(100 * share);
+  if (share < 1 && whole === 100) return t("over", { share: written(0.99) });
+  if (share > 0 && whole === 0) return t("under", { share: written(0.01) });
+  return written(share);
+}
+
+const written = (share) => new Intl.NumberFormat(code, { style: "percent", maximumFractionDigits: 0 }).format(share);
+
+/** An amount in the currency of the prices; a plain number where they have none. */
+export function money(amount) {
+  const plain = { maximumFractionDigits: 2 };
+  if (!currency) return new Intl.NumberFormat(code, plain).format(amount);
+  try {
+    return new Intl.NumberFormat(code, { style: "currency", currency }).format(amount);
+  } catch {
+    return `${new Intl.NumberFormat(code, plain).format(amount)} ${currency}`;
+  }
+}
+
+export const moneySign = () => currency ?? "";
+
+export const date = (text) =>
+  new Intl.DateTimeFormat(code, { dateStyle: "medium", timeStyle: "short" }).format(new Date(text));
+
+/** A value as people read it; the columns of a group one after the other. */
+export function shown(value, unit = null) {
+  if (value === null || value === undefined) return t("missing");
+  if (typeof value === "object") {
+    return Object.entries(value).filter(([, cell]) => cell !== null).map(([name, cell]) => `${name} ${shown(cell)}`).join(", ");
+  }
+  if (typeof value === "boolean") return t(value ? "yes" : "no");
+  const text = typeof value === "number" ? number(value) : String(value);
+  return unit ? `${text} ${unit}` : text;
+}

@@ -1,0 +1,68 @@
+"""What `askwise serve` was asked for, and how it reaches the worker processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+VARIABLE = "ASKWISE_SERVE"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of the server.
+
+    Attributes
+    ----------
+    folder
+        The saved selector.
+    database
+        URL of the database; None = a SQLite file beside the folder.
+    host, port, workers
+        Where to listen, and how many processes do.
+    token_file
+        File with lines ``name:token``; None = no tokens, which is allowed on loopback only.
+    key_file, trusted
+        As in `askwise.load`.
+    rate
+        Requests per second and client; 0 = no limit.
+    largest_body
+        The most bytes that a request may have.
+    log_values
+        Whether error messages, which can hold values of cases, are logged.
+    supervisor
+        Process that started the workers, whose end is their end; 0 = there is none.
+    """
+
+    folder: str
+    database: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    token_file: str | None = None
+    key_file: str | None = None
+    trusted: tuple[str, ...] = ()
+    rate: float = 20.0
+    largest_body: int = 65_536
+    log_values: bool = False
+    supervisor: int = 0
+
+    @property
+    def url(self) -> str:
+        """URL of the database. The file is beside the folder, because files in it must be listed by its manifest."""
+        if self.database is not None:
+            return self.database
+        folder = Path(self.folder).resolve()
+        return f"sqlite:///{folder.with_name(f'{folder.name}.sqlite3')}"
+
+    def export(self) -> None:
+        """Leave the settings to the processes that are started from here."""
+        os.environ[VARIABLE] = json.dumps(asdict(self))
+
+    @staticmethod
+    def imported() -> Settings:
+        """The settings that the starting process has left."""
+        given = json.loads(os.environ[VARIABLE])
+        return Settings(**{**given, "trusted": tuple(given["trusted"])})

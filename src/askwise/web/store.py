@@ -1,0 +1,239 @@
+"""Cases as append-only events in SQLite or PostgreSQL.
+
+An event and what follows from it (version and summary of the case, idempotency key) are written in one transaction. The
+version of a case counts its events: of two events for the same version, one is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from askwise.web.database import connect, forget
+
+TRAIL_PART = 500
+METADATA = sa.MetaData()
+CASES = sa.Table(
+    "cases",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("created", sa.String(27), nullable=False),
+    sa.Column("updated", sa.String(27), nullable=False, index=True),
+    sa.Column("prediction", sa.Text),  # JSON
+    sa.Column("probability", sa.Float),
+    sa.Column("spent", sa.Float),
+)
+EVENTS = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("case_id", sa.String(32), sa.ForeignKey("cases.id"), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("type", sa.String(12), nullable=False),
+    sa.Column("feature", sa.Text),
+    sa.Column("value", sa.Text),  # JSON
+    sa.Column("confirmed", sa.Boolean, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),
+    sa.Column("at", sa.String(27), nullable=False, index=True),
+    sa.Column("suggested", sa.Text),
+    sa.Column("cost", sa.Float),
+    sa.Column("prediction", sa.Text),  # JSON
+    sa.Column("probability", sa.Float),
+    sa.Column("model", sa.String(12), nullable=False),
+    sa.Column("askwise", sa.String(40), nullable=False),
+)
+KEYS = sa.Table(
+    "idempotency_keys",
+    METADATA,
+    sa.Column("by", sa.Text, primary_key=True),
+    sa.Column("key", sa.String(200), primary_key=True),
+    sa.Column("digest", sa.String(64)),  # NULL once the case is deleted
+    sa.Column("case_id", sa.String(32), nullable=False, index=True),
+    sa.Column("version", sa.Integer, nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One step of a case: what was suggested before it, what was entered, and what is predicted after it."""
+
+    case_id: str
+    version: int
+    type: str
+    by: str
+    at: str
+    model: str
+    askwise: str
+    feature: str | None = None
+    value: Any = None
+    confirmed: bool = False
+    suggested: str | None = None
+    cost: float | None = None
+    prediction: Any = None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Key:
+    """An idempotency key: the request that used it, and the version of the case that it led to."""
+
+    by: str
+    key: str
+    digest: str | None
+    case_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case in the list."""
+
+    id: str
+    label: str
+    version: int
+    state: str
+    created: str
+    updated: str
+    prediction: Any = None
+    probability: float | None = None
+    spent: float | None = None
+
+
+class Conflict(Exception):  # noqa: N818 - an answer to a request, not a fault
+    """The case has another version, or is gone."""
+
+
+class KeyTaken(Exception):  # noqa: N818
+    """Another request with the same idempotency key was faster."""
+
+
+class Store:
+    """The database of a server."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = connect(url)
+        self._writing = self._engine.execution_options(writes=True)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def ping(self) -> None:
+        """Raise if the database does not answer."""
+        self._read(sa.select(sa.literal(1)))
+
+    def create(self, case: CaseRow, event: Event, key: Key | None) -> None:
+        """Write a case with its first event."""
+        with self._transaction(key) as connection:
+            connection.execute(CASES.insert().values(_encoded(asdict(case))))
+            connection.execute(EVENTS.insert().values(_encoded(asdict(event))))
+
+    def append(self, case: CaseRow, event: Event, key: Key | None) -> None:
+        """Write the next event of a case, whose row becomes `case`."""
+        with self._transaction(key) as connection:
+            current = (CASES.c.id == case.id) & (CASES.c.version == event.version - 1) & (CASES.c.state != "deleted")
+            changed = connection.execute(CASES.update().where(current).values(_encoded(asdict(case))))
+            if changed.rowcount != 1:
+                raise Conflict
+            connection.execute(EVENTS.insert().values(_encoded(asdict(event))))
+
+    def delete(self, case_id: str, event: Event) -> bool:
+        """Remove a case for good, except that `event` says so; False if there is no such case."""
+        of_case = CASES.c.id == case_id
+        with self._writing.begin() as connection:
+            version = connection.execute(
+                sa.select(CASES.c.version).where(of_case, CASES.c.state != "deleted").with_for_update()
+            ).scalar_one_or_none()
+            if version is None:
+                return False
+            gone = {"label": "", "state": "deleted", "prediction": None, "probability": None, "spent": None}
+            connection.execute(CASES.update().where(of_case).values(**gone, version=version + 1, updated=event.at))
+            connection.execute(KEYS.update().where(KEYS.c.case_id == case_id).values(digest=None))
+            connection.execute(EVENTS.delete().where(EVENTS.c.case_id == case_id))
+            connection.execute(EVENTS.insert().values(_encoded(asdict(replace(event, version=version + 1)))))
+        forget(self._engine)
+        return True
+
+    def case(self, case_id: str) -> CaseRow | None:
+        """A case that is not deleted."""
+        query = sa.select(CASES).where(CASES.c.id == case_id, CASES.c.state != "deleted")
+        rows = self._read(query)
+        return CaseRow(**_decoded(rows[0])) if rows else None
+
+    def cases(self, search: str, state: str, offset: int, limit: int) -> tuple[int, list[CaseRow]]:
+        """How many cases match, and some of them, the ones changed last first."""
+        wanted = CASES.c.state != "deleted" if state == "all" else CASES.c.state == state
+        if search:
+            wanted &= CASES.c.label.icontains(search, autoescape=True) | CASES.c.id.startswith(search, autoescape=True)
+        some = sa.select(CASES).where(wanted).order_by(CASES.c.updated.desc(), CASES.c.id).offset(offset).limit(limit)
+        count = self._read(sa.select(sa.func.count().label("total")).select_from(CASES).where(wanted))
+        return count[0]["total"], [CaseRow(**_decoded(row)) for row in self._read(some)]
+
+    def events(self, case_id: str, after: int = 0) -> list[Event]:
+        """The events of a case after a version, in order."""
+        query = sa.select(EVENTS).where(EVENTS.c.case_id == case_id, EVENTS.c.version > after)
+        return [Event(**_decoded(row)) for row in self._read(query.order_by(EVENTS.c.version))]
+
+    def trail(self, case_id: str | None = None) -> Iterator[tuple[str, Event]]:
+        """Pairs (label of the case, event) of one case or of all, in the order of time.
+
+        They are read in parts: a client that reads slowly must not hold a connection.
+        """
+        place = (EVENTS.c.at, EVENTS.c.case_id, EVENTS.c.version)
+        query = sa.select(CASES.c.label, EVENTS).join(CASES).order_by(*place).limit(TRAIL_PART)
+        if case_id is not None:
+            query = query.where(EVENTS.c.case_id == case_id)
+        part = query
+        while rows := self._read(part):
+            for row in rows:
+                found = _decoded(row)
+                yield found.pop("label"), Event(**found)
+            part = query.where(sa.tuple_(*place) > tuple(rows[-1][column.name] for column in place))
+
+    def used(self, by: str, key: str) -> Key | None:
+        """What a key was used for."""
+        query = sa.select(KEYS).where(KEYS.c.by == by, KEYS.c.key == key)
+        rows = self._read(query)
+        return Key(**rows[0]) if rows else None
+
+    def _read(self, query: Any) -> Sequence[sa.RowMapping]:
+        with self._engine.connect() as connection:
+            return connection.execute(query).mappings().all()
+
+    @contextmanager
+    def _transaction(self, key: Key | None) -> Iterator[sa.Connection]:
+        """One transaction, which also writes the key."""
+        with self._writing.begin() as connection:
+            if key is not None:
+                try:
+                    connection.execute(KEYS.insert().values(asdict(key)))
+                except IntegrityError:
+                    raise KeyTaken from None
+            yield connection
+
+
+def now() -> str:
+    """The time in UTC; as text it sorts and means the same in every database."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _encoded(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: json.dumps(value) if name in ("value", "prediction") and value is not None else value
+        for name, value in row.items()
+    }
+
+
+def _decoded(row: Any) -> dict[str, Any]:
+    return {
+        name: json.loads(value) if name in ("value", "prediction") and value is not None else value
+        for name, value in row.items()
+    }

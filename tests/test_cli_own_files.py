@@ -1,0 +1,322 @@
+"""The commands on one's own files: from a table to a page, and every refusal by name."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
+
+import askwise
+from askwise.cli.app import app
+from askwise.cli.resumable import Resumable
+from askwise.desk import Desk
+
+pytest.importorskip("skops")
+
+
+def run(*arguments: Any, text: str | None = None, code: int = 0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def make_table(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(20, 80, n),
+            "dose": rng.normal(5, 2, n).round(2),
+            "color": rng.choice(["red", "blue"], n),
+            "noise": rng.normal(size=n).round(3),
+        }
+    )
+    table["outcome"] = np.where(table["age"] + 8 * table["dose"] + 10 * (table["color"] == "red") > 95, "ill", "well")
+    return table
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with the files of a user, and the selector fitted on them."""
+    folder = tmp_path_factory.mktemp("own")
+    for seed, (name, n) in enumerate({"train": 150, "cal": 60, "test": 40}.items()):
+        make_table(n, seed).to_csv(folder / f"{name}.csv", index=False)
+    (folder / "groups.toml").write_text('"lab panel" = ["dose", "noise"]\n')
+    (folder / "prices.csv").write_text(
+        "feature,price,setup,setup_cost,label,unit,low,high,currency\n"
+        "age,1,visit,0.5,Age,years,0,120,EUR\nlab panel,20,,,Lab panel,,,,EUR\ndose,,,,Dose,mg,,,EUR\n"
+        "noise,,,,,,,,\ncolor,2,visit,0.5,Color,,,,EUR\noutcome,1,,,,,,,\n"
+    )
+    result = run(
+        *("fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", folder / "selector"),
+        *("--prices", folder / "prices.csv", "--groups", folder / "groups.toml"),
+        *("--calibrate", folder / "cal.csv", "--agreement", 0.9, "--json"),
+    )
+    return folder, json.loads(result.stdout)
+
+
+def test_fit_saves_prices_labels_and_the_stop(files):
+    folder, facts = files
+    assert facts["classes"] == "ill, well"
+    assert facts["stop"].startswith("Guaranteed with 90% confidence: at most 10%")
+    selector = askwise.load(folder / "selector")
+    assert dict(zip(selector.features_, selector.costs_.tolist(), strict=True)) == {
+        "age": 1,
+        "lab panel": 20,
+        "color": 2,
+    }
+    assert len(selector.prices_.shared) == 1
+    desk = Desk.load(folder / "selector", selector)
+    assert (desk.currency, desk.target) == ("EUR", "outcome")
+    assert (desk.features["age"].label, desk.features["age"].unit, desk.features["age"].high) == ("Age", "years", 120)
+    assert desk.features["dose"].unit == "mg"
+    assert selector.stop_ is not None
+
+
+def test_evaluate_writes_one_page_with_everything_on_it(files, tmp_path):
+    folder, _ = files
+    page = tmp_path / "page.html"
+    result = run("evaluate", folder / "selector", folder / "test.csv", "-o", page, "--json")
+    found = json.loads(result.stdout)
+    summary = found["summary"]
+    assert summary["everything"] == pytest.approx(22.5)
+    assert 0 < summary["low"] <= summary["price"] <= summary["high"] <= summary["everything"]
+    assert summary["kept"] >= 0.8
+    assert {"accuracy_askwise", "ece_static", "accuracy_random"} <= set(found["curves"][0])
+    assert found["asked"][0]["asked"] == 1.0
+    assert found["rejection"]["askwise"][-1] == pytest.approx(summary["accuracy"])
+    text = page.read_text(encoding="utf-8")
+    for words in ("EUR per case", "What is asked first, and why", "Lab panel", "Guaranteed with", "hand to a person"):
+        assert words.replace(" per case", "") in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert "<script" not in text
+
+
+def test_the_order_of_the_columns_does_not_matter(files, tmp_path):
+    folder, _ = files
+    table = pd.read_csv(folder / "test.csv")
+    table[table.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
+    found = [
+        json.loads(run("explain", folder / "selector", path, "--case", 7, "--json").stdout)["probabilities"]
+        for path in (folder / "test.csv", tmp_path / "turned.csv")
+    ]
+    assert found[0] == found[1]
+
+
+def test_columns_that_are_missing_extra_or_retyped_are_named(files, tmp_path):
+    folder, _ = files
+    table = pd.read_csv(folder / "test.csv")
+    cases = [
+        (table.drop(columns="age"), "Missing: 'age'"),
+        (table.assign(ward=1), "not known: 'ward'"),
+        (table.assign(age=["old", *table["age"][1:]]), "Column 'age' .* must hold numbers and holds 'old' (line 2)"),
+        (table.assign(outcome="dead"), "the column 'outcome' holds 'dead'"),
+    ]
+    for changed, words in cases:
+        changed.to_csv(tmp_path / "changed.csv", index=False)
+        result = run("evaluate", folder / "selector", tmp_path / "changed.csv", "-o", tmp_path / "p.html", code=2)
+        for part in words.split(" .* "):
+            assert part in result.stderr
+        assert not (tmp_path / "p.html").exists()
+    table.drop(columns="outcome").assign(ward=1).to_csv(tmp_path / "changed.csv", index=False)
+    run("acquire", folder / "selector", tmp_path / "changed.csv", "--drop", "ward", "-o", tmp_path / "out.csv")
+
+
+def test_acquire_resumes_and_gives_the_same(files, tmp_path, monkeypatch):
+    folder, _ = files
+    pytest.importorskip("pyarrow")
+    table = pd.read_csv(folder / "test.csv").assign(name=[f"case {k}" for k in range(40)])
+    table.to_parquet(tmp_path / "cases.parquet")
+    command = ["acquire", folder / "selector", tmp_path / "cases.parquet", "--id", "name", "--at-once", 15]
+    whole = run(*command, "-o", tmp_path / "whole.parquet")
+    assert "40 cases" in whole.stdout
+    blocks, finished = Resumable._block, list[Any]()
+
+    def interrupted(self, *given):
+        if len(finished) == 2:
+            raise KeyboardInterrupt
+        finished.append(given)
+        return blocks(self, *given)
+
+    monkeypatch.setattr(Resumable, "_block", interrupted)
+    result = run(*command, "-o", tmp_path / "again.parquet", code=130)
+    assert "the same command resumes" in result.stderr
+    assert not (tmp_path / "again.parquet").exists()
+    monkeypatch.setattr(Resumable, "_block", blocks)
+    found = json.loads(run(*command, "-o", tmp_path / "again.parquet", "--json").stdout)
+    assert found["resumed"] == 30
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "again.parquet"), pd.read_parquet(tmp_path / "whole.parquet")
+    )
+    assert not list(tmp_path.glob(".*.parts"))
+    first = pd.read_parquet(tmp_path / "whole.parquet").iloc[0]
+    assert first["case"] == "case 0"
+    assert first["n_bought"] == len(first["bought"].split(" > "))
+    twice = table.assign(name="same")
+    twice.to_parquet(tmp_path / "cases.parquet")
+    assert "ids must differ" in run(*command, "-o", tmp_path / "x.csv", code=2).stderr
+
+
+def test_acquire_by_steps_within_a_budget(files, tmp_path):
+    folder, _ = files
+    command = ["acquire", folder / "selector", folder / "test.csv", "--steps", "--known", "age", "--budget", 5]
+    run(*command, "-o", tmp_path / "steps.csv")
+    table = pd.read_csv(tmp_path / "steps.csv")
+    assert table["case"].min() == 1
+    assert table["spent"].max() <= 5
+    assert set(table["feature"].dropna()) == {"color"}, "age is known and the panel costs too much"
+
+
+def test_ask_a_saved_selector(files):
+    folder, _ = files
+    lines = ["why?", "dose = 9", "-", "u", "color = red", "q"]
+    result = run("ask", folder / "selector", "--known", "age=61", "--json", text="\n".join(lines))
+    found = json.loads(result.stdout)
+    said = " ".join(result.stderr.split())
+    assert "of similar cases" in said
+    assert "(2 EUR" in said or "(1.50 EUR" in said
+    assert found["known"]["age"] == 61
+    assert found["known"]["color"] == "red"
+    assert found["spent"] == 0
+    assert found["why"]["text"]
+    wrong = run("ask", folder / "selector", "--data", "wine", code=2)
+    assert "leave out --data" in wrong.stderr
+
+
+def test_ask_advises_to_stop_and_can_go_on(files):
+    folder, _ = files
+    selector = askwise.load(folder / "selector")
+    lines = []
+    session = selector.start(stop="calibrated")
+    values: dict[str, Any] = {"age": 79, "color": "red", "lab panel": {"dose": 9.0, "noise": 0.0}}
+    while session.suggest() is not None:
+        feature = session.suggest().feature
+        session.answer(feature, values[feature])
+        lines += list(map(str, values[feature].values())) if feature == "lab panel" else [str(values[feature])]
+    assert session.why()["advice"] == "stop", "this case is clear before everything is known"
+    result = run("ask", folder / "selector", text="\n".join([*lines, "m", "q"]))
+    said = " ".join(result.stdout.split())
+    assert "Stop: further answers are unlikely to change the decision. Guaranteed with" in said
+    assert "m ask for more" in said
+    assert "Stopped." in said
+    again = run("ask", folder / "selector", text="\n".join([*lines, ""]))
+    assert "Stopped." not in again.stdout
+
+
+def test_explain_a_row_by_number_or_id(files, tmp_path):
+    folder, _ = files
+    result = run("explain", folder / "selector", folder / "test.csv", "--case", 2)
+    assert "Case 2 of test.csv: " in result.stdout
+    assert "The decision is " in result.stdout
+    assert "The stop would have ended it after" in " ".join(result.stdout.split())
+    table = pd.read_csv(folder / "test.csv").assign(name=[f"case {k}" for k in range(40)], age=np.nan)
+    table.to_csv(tmp_path / "named.csv", index=False)
+    command = ["explain", folder / "selector", tmp_path / "named.csv", "--id", "name", "--json"]
+    found = json.loads(run(*command, "--case", "case 3").stdout)
+    assert set(found["known"]) == {"color", "lab panel"}
+    assert found["why"]["feature"] == "age"
+    table.assign(color="green").to_csv(tmp_path / "named.csv", index=False)
+    assert "'color' holds 'green'" in run(*command, "--case", "case 3", code=2).stderr
+    for case in ("case 99", "0"):
+        assert "--case" in run(*command, "--case", case, code=2).stderr
+    assert "1 to 40" in run("explain", folder / "selector", folder / "test.csv", "--case", "41", code=2).stderr
+
+
+def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
+    folder, _ = files
+    path = tmp_path / "list.csv"
+    run("prices", folder / "train.csv", "-o", path, "--groups", folder / "groups.toml", "--currency", "USD")
+    table = pd.read_csv(path).set_index("feature")
+    assert table["price"]["age"] == 1
+    assert np.isnan(table["price"]["dose"])  # a column of the panel has no price of its own
+    assert table["low"]["age"] >= 20
+    assert "exists already" in run("prices", folder / "train.csv", "-o", path, code=2).stderr
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    fit += ["--groups", folder / "groups.toml", "--prices", path]
+    good = path.read_text()
+    for old, new, words in [
+        ("age,1,", "age,-1,", "the price of 'age' must be a number >= 0"),
+        ("age,1,", "agee,1,", "names what is no feature: 'agee'"),
+        ("color,1,", "outcome,1,", "has no line for 'color'"),
+        ("age,1,,,age,,", "age,1,visit,,age,,", "'visit' must have the same setup_cost"),
+        ("feature,price", "feature,cost", "has no column 'price'"),
+        ("color,1,,,color,,,,USD", "color,1,,,color,,,,EUR", "one currency; got EUR, USD"),
+    ]:
+        assert old in good
+        path.write_text(good.replace(old, new))
+        assert words in run(*fit, code=2).stderr
+
+
+def test_a_refused_folder_ends_with_3(files, tmp_path):
+    folder, _ = files
+    (tmp_path / "empty").mkdir()
+    for command in (["evaluate"], ["acquire", "-o", tmp_path / "o.csv"], ["explain", "--case", 1]):
+        result = run(command[0], tmp_path / "empty", folder / "test.csv", *command[1:], code=3)
+        assert "holds no manifest.json" in result.stderr
+    table = make_table(60, 0)
+    array = askwise.DynamicFeatureSelector(LogisticRegression(), epistemic=None, calibration=None, policy="static")
+    array.fit(table[["age", "dose"]].to_numpy(), table["outcome"]).save(tmp_path / "array")
+    result = run("explain", tmp_path / "array", folder / "test.csv", "--case", 1, code=3)
+    assert "fitted on a table with column names" in result.stderr
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef")
+    result = run("explain", folder / "selector", folder / "test.csv", "--case", 1, "--key-file", key, code=3)
+    assert "is not signed" in result.stderr
+
+
+def test_data_writes_files_that_the_other_commands_read(tmp_path):
+    run("data", "wine", "-o", tmp_path / "wine")
+    parts = {path.name: path for path in (tmp_path / "wine").iterdir()}
+    assert set(parts) == {"train.csv", "calibrate.csv", "test.csv", "prices.csv"}
+    sizes = [len(pd.read_csv(parts[f"{name}.csv"])) for name in ("train", "calibrate", "test")]
+    assert sum(sizes) == 178
+    assert "not an empty folder" in run("data", "wine", "-o", tmp_path / "wine", code=2).stderr
+    assert "bupa, cirrhosis" in run("data", "nope", "-o", tmp_path / "nope", code=2).stderr
+    run("data", "breast_cancer", "-o", tmp_path / "cancer")
+    assert '"radius" = ["mean radius"' in (tmp_path / "cancer" / "groups.toml").read_text()
+
+
+USAGE_PROGRAM = """
+import contextlib, io, json, sys
+from askwise.cli.app import app
+said = []
+for arguments in json.loads(sys.argv.pop()):
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            app(arguments)
+        except SystemExit as end:
+            said.append([end.code, errors.getvalue()])
+heavy = {"pandas", "numpy", "sklearn", "matplotlib", "torch"} & set(sys.modules)
+print(json.dumps([said, sorted(heavy)]))
+"""
+
+
+def test_bad_usage_is_refused_before_heavy_imports(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "m.pkl").write_text("")
+    fit = ["fit", "t.csv", "--target", "y", "-o", "s"]
+    cases = [
+        (["fit", "none.csv", "--target", "y", "-o", "s"], 2, "There is no file none.csv"),
+        ([*fit, "--model", "m.pkl"], 2, "A pickle or joblib file can run any code"),
+        ([*fit, "--model", "m.onnx", "--train", "mlp"], 2, "exclude each other"),
+        ([*fit, "--agreement", "0.9"], 2, "--agreement needs --calibrate"),
+        ([*fit, "--classes", "a,b"], 2, "--classes is for boosters"),
+        ([*fit[:-1], "nowhere/s"], 2, "there is no folder"),
+        (["evaluate", "none", "t.csv"], 3, "none is not a folder"),
+        (["acquire", "none", "t.csv", "-o", "o.csv"], 3, "none is not a folder"),
+        (["explain", "none", "t.csv", "--case", "1"], 3, "none is not a folder"),
+        (["ask", "none"], 3, "none is not a folder"),
+        (["prices", "none.csv"], 2, "There is no file none.csv"),
+    ]
+    given = json.dumps([arguments for arguments, _, _ in cases])
+    command = [sys.executable, "-c", USAGE_PROGRAM, given]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    said, heavy = json.loads(done.stdout)
+    assert heavy == []
+    for (arguments, code, words), (found, message) in zip(cases, said, strict=True):
+        assert found == code, (arguments, message)
+        assert words in message, arguments

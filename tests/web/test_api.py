@@ -1,0 +1,246 @@
+"""The endpoints, each as the page and other clients use it."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from starlette.testclient import TestClient
+
+import askwise
+from askwise.web.app import create_app
+from askwise.web.database import migrate
+from askwise.web.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def client(folder, tmp_path_factory):
+    settings = Settings(str(folder), f"sqlite:///{tmp_path_factory.mktemp('api')}/cases.sqlite3", rate=0)
+    migrate(settings.url)
+    with TestClient(create_app(askwise.load(folder), settings), base_url="http://localhost") as client:
+        yield client
+
+
+def start(client, **body):
+    response = client.post("/api/cases", json=body)
+    assert response.status_code == 201, response.text
+    return response.json()
+
+
+def send(client, case, status=200, key=None, **body):
+    body = {"version": case["version"], **body}
+    headers = {} if key is None else {"Idempotency-Key": key}
+    response = client.post(f"/api/cases/{case['id']}/events", json=body, headers=headers)
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+def test_the_selector_is_described_in_the_words_of_the_desk(client):
+    found = client.get("/api/selector").json()
+    features = {feature["name"]: feature for feature in found["features"]}
+    assert list(features) == ["age", "pulse", "city", "smoker", "blood"]
+    age = {"name": "age", "label": "Age", "unit": "years", "price": 0.0, "kind": "number", "low": 0, "high": 110}
+    assert features["age"] == {**age, "values": None}
+    assert (features["city"]["kind"], features["city"]["values"]) == ("category", ["Ghent", "Lille", "Namur"])
+    assert features["smoker"]["kind"] == "boolean"
+    assert features["blood"]["kind"] == "group"
+    assert [column["name"] for column in features["blood"]["columns"]] == ["iron", "zinc"]
+    assert found["classes"] == ["ill", "well"]
+    assert found["currency"] == "CAD"
+    assert found["versions"]["askwise"] == askwise.__version__
+
+
+def test_a_case_from_start_to_finish(client, folder):
+    case = start(client, label="bed 3", known={"pulse": 71}, budget=10)
+    session = askwise.load(folder).start({"pulse": 71}, budget=10)
+    for kind, feature, value in [
+        ("answer", "age", 61),
+        ("unavailable", "city", None),
+        ("answer", "blood", {"iron": 0.5, "zinc": None}),
+        ("undo", None, None),
+        ("answer", "smoker", True),
+    ]:
+        case = send(client, case, type=kind, feature=feature, value=value)
+        getattr(session, kind)(*[given for given in (feature, value) if given is not None])
+    assert case["version"] == 6
+    assert case["report"] == session.report()
+    assert case["why"]["text"]
+    assert case["advice"] == "ask"
+    assert case["report"]["known"] == {"age": 61, "pulse": 71.0, "smoker": True}
+    assert send(client, case, 422, type="reopen")["error"]["field"] == "type"
+    case = send(client, case, type="finish")
+    assert case["state"] == "finished"
+    assert send(client, case, 422, type="answer", feature="blood", value={"iron": 1})["error"]["field"] == "type"
+    assert [row["id"] for row in client.get("/api/cases?state=finished").json()["cases"]] == [case["id"]]
+    case = send(client, case, type="reopen")
+    assert client.get(f"/api/cases/{case['id']}").json() == case
+
+
+def test_the_case_can_be_found(client):
+    ids = [start(client, label=label)["id"] for label in ("Ward 7, 100%", "ward 8", "WARD_7")]
+    found = client.get("/api/cases", params={"search": "ward 7"}).json()
+    assert (found["total"], found["cases"][0]["id"]) == (1, ids[0])
+    assert client.get("/api/cases", params={"search": "100%"}).json()["total"] == 1
+    assert client.get("/api/cases", params={"search": "_"}).json()["total"] == 1  # not a wildcard
+    some = client.get("/api/cases", params={"search": "ward", "limit": 1, "offset": 1}).json()
+    assert (some["total"], [row["id"] for row in some["cases"]]) == (3, [ids[1]])
+    assert client.get("/api/cases", params={"search": ids[2][:9]}).json()["cases"][0]["label"] == "WARD_7"
+    row = some["cases"][0]
+    assert set(row) == {"id", "label", "created", "updated", "state", "prediction", "probability", "spent"}
+
+
+def test_what_is_wrong_is_named(client):
+    case = start(client)
+    answer = {"type": "answer", "feature": "pulse"}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"type": "answr"}, "type"),
+        ({"type": "undo"}, "type"),
+        ({"type": "undo", "version": "1"}, "version"),
+        ({"type": "undo", "version": 0}, "version"),
+        ({"type": "undo", "colour": "red"}, "colour"),
+        ({"type": "answer"}, "feature"),
+        ({"type": "unavailable", "feature": "pulze"}, "feature"),
+        ({**answer}, "value"),
+        ({**answer, "value": "high"}, "value"),
+        ({**answer, "value": True}, "value"),
+        ({**answer, "value": {"pulse": [1]}}, "value"),
+        ({**answer, "value": {"iron": 1}}, "value"),
+        ({**answer, "value": 2**60}, "value"),
+        ({**answer, "value": 70, "confirmed": 1}, "confirmed"),
+        ({"type": "answer", "feature": "city", "value": "Oslo"}, "value"),
+        ({"type": "answer", "feature": "city", "value": "\x00"}, "value"),
+    ]
+    for body, field in wrong:
+        error = send(client, case, 422, **body)["error"]
+        assert error["field"].split(".")[0] == field, (body, error)
+        assert error["message"]
+    for given, field in [
+        ({"label": "x" * 201}, "label"),
+        ({"label": "bell \x07"}, "label"),
+        ({"budget": -1}, "budget"),
+        ({"budget": "1"}, "budget"),
+        ({"known": {"pulse": "high"}}, "known"),
+        ({"known": {"pulze": 70}}, "known.pulze"),
+        ({"known": [1]}, "known"),
+    ]:
+        response = client.post("/api/cases", json=given)
+        assert response.status_code == 422
+        assert response.json()["error"]["field"].startswith(field), response.text
+    for text in (
+        '{"budget": NaN}',
+        '{"budget": 1e999}',
+        "{",
+        '"\\ud800"',
+        "[" * 5000,
+        '{"budget": 1' + "0" * 5000 + "}",
+    ):
+        response = client.post("/api/cases", content=text, headers={"Content-Type": "application/json"})
+        assert response.status_code in (400, 422), text
+        assert set(response.json()["error"]) == {"field", "message"}
+    assert client.post("/api/cases", content="{}", headers={"Content-Type": "text/plain"}).status_code == 422
+    assert client.get(f"/api/cases/{'0' * 32}").status_code == 404
+    assert client.get("/api/cases/..%2fx").status_code in (404, 422)
+    assert client.get(f"/api/cases/{case['id']}").json() == case  # nothing of all that was stored
+
+
+def test_an_unusual_value_is_stored_once_it_is_confirmed(client):
+    case = start(client)
+    answer = {"type": "answer", "feature": "age", "value": 190}
+    error = send(client, case, 428, **answer)["error"]
+    assert error == {
+        "field": "value",
+        "message": "Age is usually 0 to 110 years; got 190. Confirm it if it is right.",
+        "needs": "confirmation",
+    }
+    group = {"type": "answer", "feature": "blood", "value": {"iron": 1e6}}
+    assert "iron is usually" in send(client, case, 428, **group)["error"]["message"]
+    assert client.get(f"/api/cases/{case['id']}").json()["version"] == 1
+    assert send(client, case, confirmed=True, **answer)["report"]["known"]["age"] == 190
+    known = {"known": {"age": 190}}
+    assert client.post("/api/cases", json=known).json()["error"]["field"] == "known.age"
+    assert start(client, **known, confirmed=True)["report"]["known"] == {"age": 190}
+
+
+def test_of_two_answers_to_one_version_the_second_is_told_what_is_there_now(client):
+    case = start(client)
+    changed = send(client, case, type="answer", feature="age", value=61)
+    refused = send(client, case, 409, type="answer", feature="age", value=62)
+    assert refused["case"] == changed
+    assert refused["error"]["field"] == "version"
+
+
+def test_the_same_request_with_the_same_key_is_carried_out_once(client):
+    body = {"label": "twice"}
+    first, second = (client.post("/api/cases", json=body, headers={"Idempotency-Key": "k-start"}) for _ in range(2))
+    assert (first.status_code, first.json()) == (second.status_code, second.json())
+    assert second.headers["Idempotency-Replayed"] == "true"
+    case = first.json()
+    assert client.get("/api/cases?search=twice").json()["total"] == 1
+    answer = {"type": "answer", "feature": "age", "value": 61}
+    changed = send(client, case, key="k-answer", **answer)
+    later = send(client, changed, type="answer", feature="pulse", value=70.5)
+    assert send(client, case, key="k-answer", **answer) == changed  # as it was answered then, although it has gone on
+    assert client.get(f"/api/cases/{case['id']}").json() == later
+    error = send(client, later, 422, key="k-answer", type="undo")["error"]
+    assert error["field"] == "Idempotency-Key"
+    assert send(client, later, 422, key="a b", type="undo")["error"]["field"].lower() == "idempotency-key"
+    client.delete(f"/api/cases/{case['id']}")
+    assert client.post("/api/cases", json=body, headers={"Idempotency-Key": "k-start"}).status_code == 404
+
+
+def test_the_trail_tells_who_did_what_with_which_model(client, monkeypatch):
+    case = start(client, label="=2+3", known={"pulse": 71})
+    case = send(client, case, type="answer", feature="city", value="Lille")
+    send(client, case, type="undo")
+    path = f"/api/cases/{case['id']}/trail"
+    rows = client.get(path).json()["trail"]
+    assert [row["event"] for row in rows] == ["start", "answer", "undo"]
+    assert rows[0]["value"] == {"known": {"pulse": 71}, "budget": None}
+    answered = rows[1]
+    assert (answered["suggested"], answered["feature"], answered["value"]) == ("age", "city", "Lille")
+    assert (answered["by"], answered["cost"], answered["version"]) == ("local", 1.0, 2)
+    assert answered["prediction"] in ("ill", "well")
+    assert 0 < answered["probability"] < 1
+    assert answered["model"] == client.get("/api/selector").json()["versions"]["model"]
+    assert answered["askwise"] == askwise.__version__
+    response = client.get(path, params={"format": "csv"})
+    assert response.headers["content-type"].startswith("text/csv")
+    table = list(csv.DictReader(io.StringIO(response.text)))
+    assert table[0]["label"] == "'=2+3"  # a spreadsheet shows it instead of running it
+    assert json.loads(table[0]["value"])["known"] == {"pulse": 71}
+    monkeypatch.setattr("askwise.web.store.TRAIL_PART", 2)
+    everything = client.get("/api/trail").json()["trail"]
+    assert len({(row["case"], row["version"]) for row in everything}) == len(everything) >= len(rows)
+    assert rows[1] in everything
+    assert [row["at"] for row in everything] == sorted(row["at"] for row in everything)
+    assert client.get(path, params={"format": "xml"}).json()["error"]["field"] == "format"
+
+
+def test_a_deleted_case_is_gone_and_the_trail_says_so(client):
+    case = start(client, label="Mrs Secret")
+    assert client.delete(f"/api/cases/{case['id']}").status_code == 204
+    for response in (
+        client.get(f"/api/cases/{case['id']}"),
+        client.delete(f"/api/cases/{case['id']}"),
+        client.post(f"/api/cases/{case['id']}/events", json={"type": "finish", "version": 1}),
+    ):
+        assert response.status_code == 404
+    assert client.get("/api/cases?search=Secret").json()["total"] == 0
+    (row,) = client.get(f"/api/cases/{case['id']}/trail").json()["trail"]
+    assert (row["event"], row["by"], row["label"], row["value"]) == ("deleted", "local", "", None)
+
+
+def test_operators_get_what_they_ask_for(client):
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/ready").json() == {"status": "ok"}
+    start(client)
+    text = client.get("/metrics").text
+    assert 'askwise_requests_total{method="POST",route="/api/cases",status="201"}' in text
+    assert "askwise_request_seconds_bucket" in text
+    assert 'askwise_events_total{type="start"}' in text
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert {"/api/selector", "/api/cases", "/api/cases/{case}/events", "/api/trail", "/health"} <= set(paths)
