@@ -73,11 +73,11 @@ class Lookahead(Greedy):
         start = self._examples(context, np.empty(0, dtype=int))
         self.considered_ = self._candidates(start)
         self._start = self._second_gains(start.rows, self.considered_, AT_THE_START)
-        gates, best = self._gates(start, [self._start])
+        gates, best, usual = self._gates(start, [self._start])
         self.value_ = self.value_.by_labels() if len(gates) else self.value_
         later = self._examples(context, self.considered_[[best]])
         after = [self._second_gains(later.rows.take([r]), self.considered_, LATER) for r in range(len(later.rows))]
-        self.gates_ = np.union1d(gates, self._gates(later, after)[0]).astype(int)
+        self.gates_ = np.union1d(gates, self._gates(later, after, usual)[0]).astype(int)
         self.lookahead_ = self._report(start, best)
         return self
 
@@ -159,8 +159,13 @@ class Lookahead(Greedy):
         effects[best] = -np.inf
         return np.union1d(best, np.argsort(-effects, kind="stable")[: MOST_FIRST - len(best)])
 
-    def _gates(self, states: Acquisition, followed: list[SecondGains]) -> tuple[np.ndarray, int]:
-        """The features that pay to look ahead from, on the average of the states; and the number of the best one."""
+    def _gates(
+        self, states: Acquisition, followed: list[SecondGains], usual: float = 0.0
+    ) -> tuple[np.ndarray, int, float]:
+        """The features that pay to look ahead from, on the average of the states; the best one; the greedy score.
+
+        Later, the excess is also compared with the `usual` score at the start: of next to nothing, any share is noise.
+        """
         greedy, gain = super().scores(states).argmax(axis=1), self.worth(states)
         found, instead = np.zeros((2, len(self.considered_))), np.zeros((2, 1))
         for r, seconds in enumerate(followed):
@@ -171,8 +176,9 @@ class Lookahead(Greedy):
         more = found / np.maximum(instead, SMALLEST) - 1
         # What tells something once a gate is known looks like one as well: its best follower is the gate.
         clearly = (more > CLEARLY).all(axis=0) & (more >= more.max(axis=1, keepdims=True) / 2).all(axis=0)
+        clearly &= ((found - instead) / len(followed) > CLEARLY * usual).all(axis=0)
         clearly &= np.asarray(states.prices.costs)[self.considered_] > 0  # free features are acquired first anyway
-        return self.considered_[clearly], int(found.sum(axis=0).argmax())
+        return self.considered_[clearly], int(found.sum(axis=0).argmax()), float(instead.mean() / len(followed))
 
     def _report(self, start: Acquisition, best: int) -> dict[str, Any]:
         greedy, names = int(super().scores(start)[0].argmax()), start.schema.features
