@@ -89,9 +89,8 @@ def _check_free(host: str, port: int) -> None:
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
-        raise InvalidInput(
-            f"--port {port} cannot be used on {host}: {error.strerror}. Choose another with --port, or --host."
-        ) from None
+        reason = str(error.strerror).partition(" (while")[0]
+        raise InvalidInput(f"--port {port} cannot be used on {host}: {reason}. Choose another with --port.") from None
 
 
 def _tell(text: str) -> None:
