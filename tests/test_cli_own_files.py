@@ -87,6 +87,9 @@ def test_evaluate_writes_one_page_with_everything_on_it(files, tmp_path):
     assert 0 < summary["low"] <= summary["price"] <= summary["high"] <= summary["everything"]
     assert summary["kept"] >= 0.8
     assert {"accuracy_askwise", "ece_static", "accuracy_random"} <= set(found["curves"][0])
+    last = found["curves"][-1]
+    assert last["budget"] == pytest.approx(22.5)  # the curves end where everything is bought
+    assert last["kept"] == 1
     assert found["asked"][0]["asked"] == 1.0
     assert found["rejection"]["askwise"][-1] == pytest.approx(summary["accuracy"])
     text = page.read_text(encoding="utf-8")
@@ -214,7 +217,7 @@ def test_ask_advises_to_stop_and_can_go_on(files):
 def test_explain_a_row_by_number_or_id(files, tmp_path):
     folder, _ = files
     result = run("explain", folder / "selector", folder / "test.csv", "--case", 2)
-    assert "Case 2 of test.csv: " in result.stdout
+    assert "Case 2 of test.csv: predicted " in result.stdout
     assert "The decision has been " in result.stdout
     assert "The stop would have ended it after" in " ".join(result.stdout.split())
     table = pd.read_csv(folder / "test.csv").assign(name=[f"case {k}" for k in range(40)], age=np.nan)
