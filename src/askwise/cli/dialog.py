@@ -59,7 +59,7 @@ class Dialog:
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
         self.session = self._replayed(known, [])
-        self.told = selector.stop_.promise if stop else None  # what was last said of the guarantee
+        self.told = selector.stop_.promise if selector.stop_ else None  # what was last said of the guarantee
 
     def run(self) -> None:
         """Ask until nothing can be bought, or the person quits."""
