@@ -84,6 +84,11 @@ class Acquisition:
         return other  # `receive` replaces the other arrays and never writes into them
 
     @property
+    def complete(self) -> np.ndarray:
+        """(n,) whether everything available is known."""
+        return np.asarray((self.mask | ~self.available).all(axis=1))
+
+    @property
     def belief(self) -> Belief:
         """The belief about all cases."""
         return self.belief_of(np.ones(len(self.rows), dtype=bool))
@@ -105,8 +110,7 @@ class Acquisition:
             found = self.beliefs.believe(self.rows.take(new), previous=self._belief.take(new))
             self._belief = self._belief.put(new, found)
         self._outdated = self._outdated & ~new
-        everything_known = (self.mask | ~self.available).all(axis=1) & ~self._outdated
-        self._belief = self.beliefs.completed(self._belief, self.rows, everything_known)
+        self._belief = self.beliefs.completed(self._belief, self.rows, self.complete & ~self._outdated)
         return self._belief if rows.all() else self._belief.take(rows)
 
     def take(self, rows: Any) -> Acquisition:
@@ -234,7 +238,7 @@ def run_episodes(
     if reads_belief:
         said = Recorded([step[2] for step in done])
     else:
-        said = OnRequest(state.beliefs, state.schema, state.rows, start, order)
+        said = OnRequest(state.beliefs, state.schema, state.rows, state.available, start, order)
     return Trajectory(
         order=order,
         costs=np.stack([step[1] for step in bought], axis=1) if bought else np.empty((n, 0)),

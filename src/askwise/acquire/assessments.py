@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from askwise.epistemic import Assessment, BeliefModel
+from askwise.predict.belief import Belief
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.subsets import extended
@@ -55,16 +56,25 @@ class OnRequest(Assessments):
         As in `Acquisition`.
     truth
         The n encoded cases with all values that were acquired.
+    available
+        (n, M) features that could be acquired.
     start, order
         (n, M) features known at the start, and (n, T) features acquired, -1 = none.
     """
 
     def __init__(
-        self, beliefs: BeliefModel, schema: Schema, truth: EncodedRows, start: np.ndarray, order: np.ndarray
+        self,
+        beliefs: BeliefModel,
+        schema: Schema,
+        truth: EncodedRows,
+        available: np.ndarray,
+        start: np.ndarray,
+        order: np.ndarray,
     ) -> None:
         self.beliefs = beliefs
         self.schema = schema
         self.truth = truth
+        self.available = available
         self.start = start
         self.order = order
         self.n_steps = order.shape[1]
@@ -72,28 +82,25 @@ class OnRequest(Assessments):
 
     def _after(self, step: int) -> Assessment:
         if step not in self._read:
-            self._read[step] = self._assessed(step)
+            self._read[step] = self.beliefs.assess(*self._believed(step))
         return self._read[step]
 
     def up_to(self, step: int) -> Assessment:
         """As above; one step after another, because each extends the belief of the one before."""
-        rows, belief = self._known_after(0), None
+        belief = None
         for t in range(min(step, self.n_steps) + 1):
-            rows = self._known_after(t)
-            belief = self.beliefs.believe(rows, previous=belief)
+            belief, rows = self._believed(t, belief)
             if t not in self._read:
                 self._read[t] = self.beliefs.assess(belief, rows)
         return super().up_to(step)
 
-    def _assessed(self, step: int) -> Assessment:
-        rows = self._known_after(step)
-        return self.beliefs.assess(self.beliefs.believe(rows), rows)
-
-    def _known_after(self, step: int) -> EncodedRows:
+    def _believed(self, step: int, previous: Belief | None = None) -> tuple[Belief, EncodedRows]:
         mask = self.start
         for t in range(step):
             mask = extended(mask, self.order[:, t])
-        return self.truth.masked(self.schema.expand(mask))
+        rows = self.truth.masked(self.schema.expand(mask))
+        belief = self.beliefs.believe(rows, previous=previous)
+        return self.beliefs.completed(belief, rows, (mask | ~self.available).all(axis=1)), rows
 
 
 class Joined(Assessments):

@@ -153,8 +153,8 @@ class Greedy(Policy):
     risk_weight
         :math:`\lambda`; None uses the risk weight of the selector.
     price_rule
-        ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price), by which fewer cheap
-        features that tell little come first. On validation rows of four tables under random prices, neither was better.
+        ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price), a little better under a
+        budget and worse without one; ``"purchases left"``: in between, by how many features the money left pays for.
     """
 
     compares_gains = True

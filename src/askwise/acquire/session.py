@@ -205,7 +205,8 @@ class Session:
         return copy.deepcopy(report)
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
-        step = {"event": event, "feature": feature, "value": value, "cost": cost, "rows": self._state.rows}
+        step = {"event": event, "feature": feature, "value": value, "cost": cost}
+        step |= {"rows": self._state.rows, "complete": self._state.complete}
         if self._policy.reads_belief or self._stop is not None:
             step["state"] = self._described(self._state.belief, self._state.rows)
         self._trace.append(step)
@@ -214,8 +215,9 @@ class Session:
         """What is said about the case after a step; computed when it is read if choosing does not need it."""
         if "state" not in step:
             current = step is self._trace[-1]
-            belief = self._state.belief if current else self._state.beliefs.believe(step["rows"])
-            step["state"] = self._described(belief, step["rows"])
+            beliefs, rows = self._state.beliefs, step["rows"]
+            past = None if current else beliefs.completed(beliefs.believe(rows), rows, step["complete"])
+            step["state"] = self._described(past or self._state.belief, rows)
         found: dict[str, Any] = step["state"]
         return found
 
