@@ -480,8 +480,8 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
         "type - if it is unavailable",
         "There is no column 'foo'",
         "Not known yet: ",
-        "why: expected gain 0.",
-        "next best: ",
+        "why: It has the highest expected gain for its price.",
+        "Next best: ",
         "Stopped.",
     ):
         assert words in said

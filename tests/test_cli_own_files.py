@@ -87,6 +87,9 @@ def test_evaluate_writes_one_page_with_everything_on_it(files, tmp_path):
     assert 0 < summary["low"] <= summary["price"] <= summary["high"] <= summary["everything"]
     assert summary["kept"] >= 0.8
     assert {"accuracy_askwise", "ece_static", "accuracy_random"} <= set(found["curves"][0])
+    last = found["curves"][-1]
+    assert last["budget"] == pytest.approx(22.5)  # the curves end where everything is bought
+    assert last["kept"] == 1
     assert found["asked"][0]["asked"] == 1.0
     assert found["rejection"]["askwise"][-1] == pytest.approx(summary["accuracy"])
     text = page.read_text(encoding="utf-8")
@@ -178,6 +181,9 @@ def test_ask_a_saved_selector(files):
     found = json.loads(result.stdout)
     said = " ".join(result.stderr.split())
     assert "of similar cases" in said
+    before = said.partition("why:")[0]  # it is said at once, not only at the stop
+    assert "The guarantee does not hold for this case: 'age' was known from the start." in before
+    assert "Chosen:" not in said  # of use to who fits, not to who asks
     assert "(2 EUR" in said or "(1.50 EUR" in said
     assert found["known"]["age"] == 61
     assert found["known"]["color"] == "red"
@@ -203,15 +209,16 @@ def test_ask_advises_to_stop_and_can_go_on(files):
     assert "Stop: further answers are unlikely to change the decision. Guaranteed with" in said
     assert "m ask for more" in said
     assert "Stopped." in said
-    again = run("ask", folder / "selector", text="\n".join([*lines, ""]))
+    again = run("ask", folder / "selector", text="\n".join([*lines, "9", ""]))
+    assert "Press Enter to finish, or type u" in again.stdout  # a typing error does not end the case
     assert "Stopped." not in again.stdout
 
 
 def test_explain_a_row_by_number_or_id(files, tmp_path):
     folder, _ = files
     result = run("explain", folder / "selector", folder / "test.csv", "--case", 2)
-    assert "Case 2 of test.csv: " in result.stdout
-    assert "The decision is " in result.stdout
+    assert "Case 2 of test.csv: predicted " in result.stdout
+    assert "The decision has been " in result.stdout
     assert "The stop would have ended it after" in " ".join(result.stdout.split())
     table = pd.read_csv(folder / "test.csv").assign(name=[f"case {k}" for k in range(40)], age=np.nan)
     table.to_csv(tmp_path / "named.csv", index=False)
@@ -229,7 +236,9 @@ def test_explain_a_row_by_number_or_id(files, tmp_path):
 def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
     folder, _ = files
     path = tmp_path / "list.csv"
-    run("prices", folder / "train.csv", "-o", path, "--groups", folder / "groups.toml", "--currency", "USD")
+    listed = ["prices", folder / "train.csv", "-o", path, "--groups", folder / "groups.toml", "--target", "outcome"]
+    said = run(*listed, "--currency", "USD").stdout
+    assert f"--target outcome --prices {path} --groups {folder / 'groups.toml'} -o selector" in said
     table = pd.read_csv(path).set_index("feature")
     assert table["price"]["age"] == 1
     assert np.isnan(table["price"]["dose"])  # a column of the panel has no price of its own

@@ -114,7 +114,10 @@ def test_an_override_ends_the_guarantee_of_the_case_and_undo_restores_it(fitted,
     other = next(name for name in "bcef" if name != asked)
     session.answer(other, 0.3)
     report = session.report()
-    assert report["guarantee"] == f"No longer valid for this case: {other!r} was answered instead of {asked!r}."
+    assert (
+        report["guarantee"]
+        == f"The guarantee does not hold for this case: {other!r} was answered instead of {asked!r}."
+    )
     assert report["prediction_set"] is None
     session.answer(session.suggest().feature, 0.0)  # following the advice again does not bring it back
     assert other in session.report()["guarantee"]

@@ -187,7 +187,16 @@ def test_advice_to_stop_says_what_is_guaranteed(address, open_page):
     assert page.locator(".advice blockquote").inner_text().startswith("Guaranteed with 90% confidence")
     choose(page, page.locator(".ranking .test").first.inner_text())  # the advice need not be taken
     answer(page)
-    assert page.locator(".prediction details p").text_content().startswith("No longer valid for this case")
+    assert page.locator(".prediction details p").text_content().startswith("The guarantee does not hold for this case")
+
+
+def test_a_new_case_says_what_everything_costs_and_what_voids_the_guarantee(address, open_page):
+    page = open_page(address)
+    page.goto(page.url.split("#")[0] + "#/new")
+    page.locator("#label").wait_for()
+    hints = " ".join(page.locator(".start .hint").all_inner_texts())
+    assert "All tests together cost CA$323.97." in hints  # exercise and needle are paid once
+    assert "The guarantee does not hold for a case that starts with" in hints
 
 
 def test_why_shows_where_the_likely_answers_lead(address, open_page):

@@ -25,16 +25,19 @@ def test_what_cannot_be_served_is_refused_in_a_line(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     short = tmp_path / "tokens"
     short.write_text("ann:short\n")
-    for options, message in [
-        ([tmp_path / "empty"], "not a saved selector"),
-        ([folder, "--host", "0.0.0.0"], "needs --token-file"),
-        ([folder, "--token-file", short], "at least 16"),
-        ([folder, "--workers", "0"], "--workers"),
+    taken = socket.create_server(("127.0.0.1", 0))
+    for options, message, code in [
+        ([tmp_path / "empty"], "holds no manifest.json", 3),
+        ([folder, "--host", "0.0.0.0"], "needs --token-file", 2),
+        ([folder, "--token-file", short], "at least 16", 2),
+        ([folder, "--workers", "0"], "--workers", 2),
+        ([folder, "--port", taken.getsockname()[1]], "Address already in use. Choose another with --port", 2),
     ]:
         done = subprocess.run([*COMMAND, *map(str, options)], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 2, done.stderr
+        assert done.returncode == code, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+    taken.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")

@@ -186,10 +186,10 @@ class CalibratedStop(Stopping):
         )
 
     def __repr__(self) -> str:
-        loss = "changed decisions" if self.goal.accuracy_gap is None else "decisions made worse"
+        loss = "changed" if self.goal.accuracy_gap is None else "made worse"
         return (
             f"<CalibratedStop at decision_is_final >= {self.threshold:.6g}. {self.promise} On these rows: "
-            f"{self.n_losses} {loss}, {self.n_early} early stops, average price {self.price:.4g} of "
+            f"decisions {loss}: {self.n_losses}, early stops: {self.n_early}, average price {self.price:.4g} of "
             f"{self.everything:.4g}>"
         )
 

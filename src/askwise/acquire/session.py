@@ -248,7 +248,9 @@ class Session:
     def _guarantee(self) -> str | None:
         if not isinstance(self._stop, CalibratedStop):
             return None
-        return f"No longer valid for this case: {self._departure}." if self._departure else self._stop.promise
+        return (
+            f"The guarantee does not hold for this case: {self._departure}." if self._departure else self._stop.promise
+        )
 
     def _prediction_set(self, proba: np.ndarray) -> list[Any] | None:
         sets = self._stop.prediction_sets if isinstance(self._stop, CalibratedStop) else None

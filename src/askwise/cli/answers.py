@@ -31,6 +31,16 @@ class Command(Enum):
 WORDS = {**{command.value: command for command in Command}, "help": Command.HELP, "skip": Command.SKIP}
 WORDS |= {"why": Command.WHY, "undo": Command.UNDO, "quit": Command.STOP, "exit": Command.STOP}
 
+USAGE = "Type a value, or: why?, - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
+HELP = """  Type the value of the feature that is asked for.
+  why?          why this feature comes next, likely answers, alternatives
+  -             it is unavailable for this case; it is not charged
+  NAME = VALUE  a value of any feature that is known already; not charged
+  = VALUE       a value that is spelled like a command
+  set PRICE     what to order together within a price
+  u             undo the last answer
+  q             quit, and show the case step by step"""
+
 
 def parse_value(column: Column, text: str) -> Any:
     """The value that was typed for a column, as `Session.answer` takes it."""

@@ -46,7 +46,7 @@ def ask(setup: Setup, opening: Opening, folder: Folder = None, known: Known = No
     dialog = Dialog(console, selector, desk, parse_known(selector.schema_, known or []), setup.budget, stop)
     if folder is None:
         print_rows(console, made)
-    print_choices(console, selector.choices_)
+        print_choices(console, selector.choices_)
     dialog.run()
     report = dialog.session.report()
     story = Story("A case typed in", report["trace"], known=dialog.known)

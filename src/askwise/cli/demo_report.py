@@ -112,7 +112,7 @@ def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "") -> Figure:
         for y, value in zip(at, price, strict=True):
             axes.text(1.01 * everything, y, "never" if np.isnan(value) else f"{value:.3g}", va="center", size=8)
     axes.axvline(everything, color=INK, linestyle="--", linewidth=1.2, label="everything")
-    axes.set_yticks(range(len(levels)), [f"{level:.4g} %" for level in 100 * levels])
+    axes.set_yticks(range(len(levels)), [f"{level:.4g}%" for level in 100 * levels])
     axes.set_ylabel("decisions kept")
     axes.set_xlabel(f"average price per case{unit}" if priced else "average number of features per case")
     axes.set_xlim(0, everything)

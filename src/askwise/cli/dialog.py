@@ -10,6 +10,8 @@ from rich.console import Console
 
 from askwise.acquire import Session, Suggestion
 from askwise.cli.answers import (
+    HELP,
+    USAGE,
     WORDS,
     Command,
     as_answer,
@@ -30,16 +32,6 @@ from askwise.selector import DynamicFeatureSelector
 MOST_CLASSES_SHOWN = 5
 MOST_RULES_SHOWN = 2
 OTHERS_SHOWN = 2
-
-USAGE = "Type a value, or: why?, - unavailable, u undo, q quit, ? help; NAME = VALUE for something known already."
-HELP = """  Type the value of the feature that is asked for.
-  why?          why this feature comes next, its likely answers, and the alternatives
-  -             it is unavailable for this case; it is not charged
-  NAME = VALUE  a value that is known already, of any feature; it is not charged
-  = VALUE       a value that is spelled like a command
-  set PRICE     what to order together within a price, if the results come back together
-  u             undo the last answer
-  q             quit, and show the case step by step"""
 
 
 class Dialog:
@@ -67,6 +59,7 @@ class Dialog:
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
         self.session = self._replayed(known, [])
+        self.told = selector.stop_.promise if selector.stop_ else None  # what was last said of the guarantee
 
     def run(self) -> None:
         """Ask until nothing can be bought, or the person quits."""
@@ -188,7 +181,7 @@ class Dialog:
             elif command is Command.WHY:
                 print_indented(self.console, self.session.why(self.desk)["text"])
             elif (price := parse_order(column, text)) is not None:
-                show_set(self.console, self.session, price)
+                show_set(self.console, self.session, self.desk, price)
             elif command is not None:
                 return command
             else:
@@ -229,22 +222,23 @@ class Dialog:
         self.console.print(HELP)
         suggestion = self.session.suggest()
         names = [name for name, _, _ in suggestion.ranking] if suggestion else []
-        print_indented(self.console, f"Not known yet: {listed(names, spell=str)}")
+        print_indented(self.console, f"Not known yet: {listed([self._named(name) for name in names], spell=str)}")
+
+    def _named(self, feature: str) -> str:
+        """A feature by the name that is typed, and its label."""
+        label = self.desk.label(feature)
+        return feature if label == feature else f"{feature} ({label})"
 
     def _advise(self, suggestion: Suggestion) -> None:
         """The feature to ask for, why, and whether one could stop instead."""
         found = self.session.why(self.desk)
         if found["hint"]:
             print_indented(self.console, found["hint"], "green")
-        others = [
-            f"{self.desk.label(name)} {shown_number(gain)}"
-            for name, _, gain in suggestion.ranking[1 : 1 + OTHERS_SHOWN]
-        ]
-        next_best = f"; next best: {', '.join(others)}" if others else "; nothing else is left to ask"
-        price = self.desk.amount(suggestion.cost)
-        self.console.print(f"\n{self.desk.label(suggestion.feature)} (price {price})", style="bold")
-        gain = shown_number(suggestion.gain)
-        print_indented(self.console, f"why: expected gain {gain} nats per unit of price{next_best}")
+        others = ", ".join(self.desk.label(other["feature"]) for other in found["alternatives"][:OTHERS_SHOWN])
+        next_best = f"Next best: {others}." if others else "Nothing else is left to ask."
+        price = f"price {self.desk.amount(suggestion.cost)}" if suggestion.cost else "free"
+        self.console.print(f"\n{self.desk.label(suggestion.feature)}, {price}", style="bold")
+        print_indented(self.console, f"why: {found['reason']} {next_best}")
 
     def _goes_on(self) -> bool:
         """Say why nothing more is suggested; where that is a stopping rule, ask whether to go on nevertheless."""
@@ -253,16 +247,18 @@ class Dialog:
         if found["advice"] != "stop":
             return False
         self.console.print("Press Enter to finish; u undo, m ask for more")
-        text = self._typed()
-        if text == "m":
-            self.stop = None
-            self.session = self._replayed(self.known, self.steps)
-        elif text == "u" and self.past:
-            self._undo()
-        else:
-            return False
-        self._show()
-        return True
+        while (text := self._typed() or "q") not in ("q", "quit", "exit"):
+            if text == "m":
+                self.stop = None
+                self.session = self._replayed(self.known, self.steps)
+            elif text == "u" and self.past:
+                self._undo()
+            else:
+                self._complain("Press Enter to finish, or type u to undo the last answer, m to be asked for more.")
+                continue
+            self._show()
+            return True
+        return False
 
     def _show(self) -> None:
         report = self.session.report()
@@ -275,9 +271,13 @@ class Dialog:
         left = report["budget_left"]
         trust = {"entropy": report["uncertainty"]["total"], "epistemic": report["uncertainty"]["epistemic"]}
         measured = [f"{name} {shown_number(number)}" for name, number in trust.items() if number is not None]
-        money = [f"spent {report['spent']:g}", "no limit" if left is None else f"left {left:g}"]
+        amount = self.desk.amount
+        money = [f"spent {amount(report['spent'])}", "no limit" if left is None else f"left {amount(left)}"]
         print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
         print_indented(self.console, finality(report))
+        if report["guarantee"] not in (None, self.told):
+            self.told = report["guarantee"]
+            print_indented(self.console, self.told, "yellow")
         print_warnings(self.console, report, 2)
         print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
 

@@ -55,7 +55,7 @@ def evaluate(
         model, policy = type(selector.estimator_).__name__, selector.choices_["policy"]["name"]
         about = [
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
-            ("selector", f"{folder.resolve().name}: {model}, policy {policy}"),
+            ("selector", f"{model}, policy {policy}; folder {folder.resolve().name}"),
         ]
         try:
             write_whole(output, render(title, found, desk, about))

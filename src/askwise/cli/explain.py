@@ -53,14 +53,15 @@ def explain(
         print_json({"case": case, **report, "why": why, "stopped": stopped})
         return
     console = make_console()
-    console.print(f"{title}: {report['prediction']}", style="bold")
+    console.print(f"{title}: predicted {report['prediction']}", style="bold")
     console.print("Its known values, in the order in which askwise would have asked for them:")
     print_story(console, Story(title, report["trace"]))
     print_rules(console, report, RULES_SHOWN)
     console.print(_settled(report["trace"], desk))
     if stopped is not None:
-        price = desk.amount(stopped["spent"])
-        console.print(f"The stop would have ended it after {stopped['n_bought']} for {price}: {stopped['prediction']}.")
+        price, count = desk.amount(stopped["spent"]), stopped["n_bought"]
+        features = f"{count} feature{'' if count == 1 else 's'}"
+        console.print(f"The stop would have ended it after {features} for {price}: {stopped['prediction']}.")
     console.print(f"\n{why['text']}")
 
 
@@ -68,9 +69,9 @@ def _settled(trace: list[dict[str, Any]], desk: Any) -> str:
     """Since when the decision has been what it is."""
     changed = [t for t in range(1, len(trace)) if trace[t]["prediction"] != trace[t - 1]["prediction"]]
     if not changed:
-        return f"The decision is {trace[-1]['prediction']} from the start."
+        return f"The decision has been {trace[-1]['prediction']} from the start."
     feature = desk.label(trace[changed[-1]]["feature"])
-    return f"The decision is {trace[-1]['prediction']} since step {changed[-1]}: {feature}."
+    return f"The decision has been {trace[-1]['prediction']} since step {changed[-1]}: {feature}."
 
 
 def _stopped(selector: Any, one: pd.DataFrame) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
 
 def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int) -> pd.DataFrame:
     """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
-    budgets = selector.default_budgets()
+    prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
+    budgets = selector.default_budgets() if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
     own = selector.evaluate(X, y, budgets)
     static = selector.with_policy("static").evaluate(X, y, budgets)
     drawn = [selector.with_policy(Random(seed + k)).evaluate(X, y, budgets) for k in range(N_RANDOM)]

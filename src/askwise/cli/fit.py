@@ -12,6 +12,7 @@ from askwise.cli.console import print_json, progress
 from askwise.cli.options import Adaptation
 from askwise.cli.prices import GroupsFile, TableFile
 from askwise.cli.shared_options import AsJson, Reading, Seed, check_budget_option, check_place, with_options
+from askwise.cli.wording import choices_in_words
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.tables import check_path
 
@@ -163,6 +164,7 @@ def _facts(selector: DynamicFeatureSelector, dataset: Dataset, desk: Desk, model
         "table": dataset.description,
         "model": model,
         "classes": ", ".join(map(str, selector.classes_.tolist())),
+        "chosen": "; ".join(choices_in_words(selector.choices_)),
         "everything": f"costs {desk.amount(selector.prices_.total())}",
         "stop": None if stop is None else stop.promise,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -23,7 +24,7 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
     """The page as text."""
     unit = f" ({desk.currency})" if desk.currency else ""
     pictures = {
-        "savings": svg("savings", partial(draw_savings, priced=True, unit=unit), found.savings),
+        "savings": svg("savings", partial(draw_savings, priced=True, unit=unit), _named(found.savings)),
         "curves": svg("curves", partial(draw_curves, unit=unit), found),
         "rejection": svg("rejection", draw_rejection, found),
     }
@@ -38,6 +39,11 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
         names=NAMES,
         about=[*about, ("askwise", f"version {askwise.__version__}")],
     )
+
+
+def _named(savings: pd.DataFrame) -> pd.DataFrame:
+    """The savings with the static order under the name that it has on the rest of the page."""
+    return savings.replace({"way": {"static order": NAMES["static"]}})
 
 
 def draw_curves(found: Findings, unit: str = "") -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,4 +54,6 @@ def prices(
         write_whole(output, content)
     except OSError as error:
         raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
-    typer.echo(f"{output}: fill in the prices, then askwise fit {table} --prices {output}")
+    fit = ["askwise", "fit", str(table), "--target", target or "COLUMN", "--prices", str(output)]
+    fit += [*(["--groups", str(groups)] if groups else []), "-o", "selector"]
+    typer.echo(f"{output}: fill in the prices, then run: {shlex.join(fit)}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from askwise.cli.console import failures
+from askwise.cli.console import RefusedFolder, failures
+from askwise.cli.shared_options import check_saved
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
@@ -56,8 +59,7 @@ def serve(
 ) -> None:
     """Serve a saved selector as a web page and over HTTP, with its cases in a database."""
     with failures():
-        if not (folder / "manifest.json").is_file():
-            raise InvalidInput(f"{folder} is not a saved selector: it has no manifest.json. Save one first.")
+        check_saved(folder)
         _check_installed()
         from askwise.web.settings import Settings
 
@@ -82,11 +84,28 @@ def _check_installed() -> None:
             raise AskwiseError(f'askwise serve needs {module}: pip install "askwise[serve]".')
 
 
+def _check_free(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on before anything is loaded."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        reason = str(error.strerror).partition(" (while")[0]
+        raise InvalidInput(f"--port {port} cannot be used on {host}: {reason}. Choose another with --port.") from None
+
+
+def _tell(text: str) -> None:
+    """A line for a person; elsewhere than on a terminal the output is the log alone."""
+    if sys.stdout.isatty():
+        typer.echo(text)
+
+
 def _run(settings: Settings) -> None:
     """Check everything, bring the database up to date, then listen until the process is ended."""
     from askwise.web.security import check_bind, read_tokens
 
     check_bind(settings.host, read_tokens(settings.token_file))
+    _check_free(settings.host, settings.port)
+    _tell(f"Loading {settings.folder} ...")
     import uvicorn
 
     from askwise import load
@@ -94,7 +113,10 @@ def _run(settings: Settings) -> None:
     from askwise.web.app import create_app
     from askwise.web.database import migrate
 
-    selector = load(settings.folder, settings.key_file, settings.trusted)  # by several workers once more, each its own
+    try:  # several workers load it once more, each its own
+        selector = load(settings.folder, settings.key_file, settings.trusted)
+    except InvalidInput as error:
+        raise RefusedFolder(str(error)) from None
     migrate(settings.url)
     logs.configure(settings.log_values)
     with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:
@@ -104,6 +126,7 @@ def _run(settings: Settings) -> None:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
             replace(settings, supervisor=os.getpid()).export()
             app = "askwise.web.app:create_worker"
+        _tell(f"The page is at http://{settings.host}:{settings.port}. Stop with Ctrl-C.")
         uvicorn.run(
             app,
             factory=settings.workers > 1,

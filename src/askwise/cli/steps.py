@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 
     from askwise.acquire import Session
     from askwise.cli.comparison import Story
+    from askwise.desk import Desk
 
 MOST_CONDITIONS = 4
 LONGEST_CONDITION = 60
 
 
-def show_set(console: Console, session: Session, typed: str) -> None:
+def show_set(console: Console, session: Session, desk: Desk, typed: str) -> None:
     """What to order together for the price that was typed."""
     try:
         found = session.suggest_set(float(typed.replace(",", ".")))
     except ValueError:  # no number, or a negative one
         print_indented(console, f"set needs a price >= 0, such as set 20; got {typed}.", "red")
         return
-    gain = f"price {found.price:g}, expected gain {shown_number(found.gain)} nats in all"
+    gain = f"price {desk.amount(found.price)}, expected gain {shown_number(found.gain)} nats in all"
     none = "Nothing within that price is expected to tell anything."
-    print_indented(console, f"order together: {', '.join(found.features)} ({gain})" if found.features else none)
+    names = ", ".join(map(desk.label, found.features))
+    print_indented(console, f"order together: {names} ({gain})" if names else none)
 
 
 def print_story(console: Console, story: Story) -> None:

@@ -48,8 +48,9 @@ class Description:
             "features": [self._feature(i) for i in range(len(selector.schema_.features))],
             "classes": [plain(label) for label in selector.classes_],
             "currency": self.desk.currency,
+            "everything": float(selector.prices_.total()),  # set-ups that tests share are paid once
             "budget": None if budget is None else float(budget),
-            "guarantee": None if stop is None else {"text": stop.promise},
+            "guarantee": None if stop is None else {"text": stop.promise, "coverage": _coverage(stop)},
             "versions": {"askwise": __version__, "model": self.model},
             "texts": {"name": self._name},
         }
@@ -74,6 +75,11 @@ class Description:
         if column.is_category:
             kind = "boolean" if all(isinstance(plain(value), bool) for value in column.known) else "category"
         return {"name": name, **vars(self.desk.shown(name)), "kind": kind}
+
+
+def _coverage(stop: Any) -> float | None:
+    """How often the prediction sets of the stop hold the true class; None without sets."""
+    return None if stop.prediction_sets is None else stop.prediction_sets.coverage
 
 
 def _outside(shown: Shown, value: Any) -> str | None:

@@ -52,7 +52,7 @@ function draw(focus = "answer") {
         adviceCard(context(feature)), next?.node, open ? ranking(context(feature)) : null,
         stepsCard(one, spec, undoButton(one))),
       h("div", { class: "now" },
-        predictionCard(report, selector.classes), budgetCard(report))),
+        predictionCard(report, selector.classes, selector.guarantee?.coverage), budgetCard(report))),
     footer(one, selector)));
   view.next = next;
   const target = focus === "answer" ? (next ?? byId("advice")) : byId(focus);

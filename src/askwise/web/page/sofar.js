@@ -5,7 +5,7 @@ import { bar, h } from "./dom.js";
 import { money, number, percent, shown, t } from "./words.js";
 
 /** The prediction, the classes, and how both moved. */
-export function predictionCard(report, order) {
+export function predictionCard(report, order, coverage) {
   const classes = drawn(report.probabilities, order.map(String));
   const before = report.trace.at(-2)?.probabilities;
   const names = report.trace.map((step, k) => (k ? String(k) : t("start")));
@@ -21,7 +21,7 @@ export function predictionCard(report, order) {
     report.trace.length > 1 ? history(report.trace, classes, names) : null,
     warnings(report),
     h("dl", {}, courses(report, order.length)),
-    report.prediction_set ? h("p", { class: "hint" }, t("set", { classes: report.prediction_set.map(String).join(", ") })) : null,
+    report.prediction_set ? h("p", { class: "hint" }, t("set", { coverage: percent(coverage), classes: report.prediction_set.map(String).join(", ") })) : null,
     report.guarantee ? h("details", {}, h("summary", {}, t("guarantee")), h("p", { lang: "en" }, report.guarantee)) : null);
 }
 

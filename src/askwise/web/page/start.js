@@ -19,7 +19,6 @@ export function newCase(selector, fail) {
   budget.node.querySelector("input").value = drafts.budget;
   const fields = selector.features.map((feature) => ({ feature, ...field(feature, drafts.values[feature.name] ??= {}) }));
   const notice = h("div");
-  const total = selector.features.reduce((sum, feature) => sum + feature.price, 0);
 
   async function submit(confirmed = false) {
     const read = fields.map((one) => ({ name: one.feature.name, ...one.read() }));
@@ -60,9 +59,10 @@ export function newCase(selector, fail) {
       h("div", { class: "pair" },
         h("div", { class: "typed" }, h("label", { for: "label" }, t("label")), label,
           h("span", { class: "hint", id: "label-hint" }, t("label hint"))),
-        h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(total) }))))),
+        h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(selector.everything) }))))),
     h("section", { class: "card" },
       h("h2", {}, t("known already")), h("p", { class: "hint" }, t("known hint")),
+      selector.guarantee ? h("p", { class: "hint" }, t("known voids")) : null,
       fields.length > MANY ? finder(fields) : null,
       h("div", { class: "grid" }, fields.map((one) => one.node))),
     notice,
