@@ -58,7 +58,7 @@ def acquire(
     check_saved(folder)
     check_path(cases)
     check_budget_option(budget)
-    if check_place(output).suffix not in (".csv", ".parquet"):
+    if check_place(output, reads=[folder, cases]).suffix not in (".csv", ".parquet"):
         raise InvalidInput(f"--output must end in .csv or .parquet; got {output}.")
     from askwise.cli.own_files import open_saved, read_cases
     from askwise.cli.resumable import Resumable, check_ids
