@@ -108,6 +108,7 @@ def test_token_files_that_would_not_protect_are_refused(tmp_path):
         ("ann-has-this-token", "Line 1 .* at least 16"),
         (":ann-has-this-token", "must be name:token"),
         ("ann:ann has this token", "no spaces"),
+        ("ann:ann-has-this\0token", "visible"),
         ("ann:ann-has-this-token\nann:ann-has-that-token", "Line 2 .* repeats"),
         ("ann:ann-has-this-token\nbob:ann-has-this-token", "Line 2 .* repeats"),
     ]:
@@ -115,6 +116,8 @@ def test_token_files_that_would_not_protect_are_refused(tmp_path):
         with pytest.raises(InvalidInput, match=message) as refusal:
             read_tokens(path)
         assert "this-token" not in str(refusal.value)
+    path.write_bytes(b"\xef\xbb\xbfann:ann-has-this-token")  # as Windows writes it
+    assert read_tokens(path).name_of("ann-has-this-token") == "ann"
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_tokens(tmp_path / "nowhere")
 
