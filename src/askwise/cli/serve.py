@@ -92,6 +92,7 @@ def _run(settings: Settings) -> None:
     from askwise import load
     from askwise.web import logs
     from askwise.web.app import create_app
+    from askwise.web.connection import PromptProtocol
     from askwise.web.database import migrate
 
     selector = load(settings.folder, settings.key_file, settings.trusted)  # by several workers once more, each its own
@@ -110,6 +111,7 @@ def _run(settings: Settings) -> None:
             workers=settings.workers,
             host=settings.host,
             port=settings.port,
+            http=PromptProtocol,
             log_config=None,
             access_log=False,  # it would hold query strings; `askwise.web` writes its own
             server_header=False,
