@@ -471,7 +471,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
     for words in (
-        "Chosen: policy Greedy; kernel width ",
+        "Chosen: policy Greedy (looking ahead would gain little); kernel width ",
         "must be a number; got 'abc'",
         "Type a value",
         "nothing to undo",

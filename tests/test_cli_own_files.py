@@ -338,3 +338,28 @@ def test_bad_usage_is_refused_before_heavy_imports(tmp_path):
     for (arguments, code, words), (found, message) in zip(cases, said, strict=True):
         assert found == code, (arguments, message)
         assert words in message, arguments
+
+
+def test_acquire_streams_parquet_with_an_engine(files, tmp_path):
+    pytest.importorskip("pyarrow")
+    folder, _ = files
+    cases = make_table(60, 9).drop(columns="outcome")
+    cases.to_parquet(tmp_path / "cases.parquet", row_group_size=20)
+    run("acquire", folder / "selector", tmp_path / "cases.parquet", "-o", tmp_path / "plain.parquet")
+    streamed = tmp_path / "streamed.parquet"
+    given = ("acquire", folder / "selector", tmp_path / "cases.parquet", "-o", streamed, "--engine", "local")
+    facts = json.loads(run(*given, "--workers", 2, "--json").stdout)
+    assert (facts["cases"], facts["parts"], facts["stop"]) == (60, 3, "calibrated")
+    plain, other = pd.read_parquet(tmp_path / "plain.parquet"), pd.read_parquet(streamed)
+    for name in ("bought", "spent", "prediction"):
+        assert plain[name].tolist() == other[name].tolist()
+    np.testing.assert_allclose(plain["decision_is_final"], other["decision_is_final"])
+    for more, words in (
+        (("--engine", "spark"), "engine must be one of"),
+        (("--engine", "local", "--steps"), "leave out --steps"),
+        (("--engine", "local", "--separator", "tab"), "leave out the options of tables"),
+        (("--engine", "local", "--trust", "a.B"), "without a key, trusted classes"),
+        (("--engine", "local", "--address", "tcp://127.0.0.1:1"), "Dask scheduler"),
+    ):
+        assert words in run(*given[:5], *more, code=2).stderr.replace("\n", " ")
+    assert "must end in .parquet" in run(*given[:4], tmp_path / "x.csv", "--engine", "local", code=2).stderr

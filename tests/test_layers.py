@@ -48,7 +48,7 @@ LAYERS = [
     ["acquire"],
     ["selector"],
     ["persistence"],
-    ["baselines", "vision"],
+    ["baselines", "scale", "vision"],
     ["reference_models", "bench", "cli", "web"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}

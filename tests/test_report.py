@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 
 from askwise.acquire import Trajectory
+from askwise.acquire.assessments import Recorded
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.console import make_console, print_curves
 from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
 from askwise.cli.options import check_report_path
 from askwise.cli.wording import short, shown_number, shown_value, warnings_of
+from askwise.epistemic import Assessment
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.plotting import COLORS
 from askwise.uncertainty import Uncertainty
@@ -29,15 +31,12 @@ ORDER = np.array([[1, 0, 2], [1, 2, -1]])
 
 def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -> Trajectory:
     n, steps = order.shape
-    numbers = np.full((n, steps + 1), 0.5)
+    half = np.full(n, 0.5)
+    found = Assessment(np.full((n, 2), 0.5), np.zeros(n, dtype=int), half, half, Uncertainty(*[half] * 7))
     return Trajectory(
         order=order,
         costs=np.ones(order.shape),
-        proba=np.full((n, steps + 1, 2), 0.5),
-        decision=np.zeros((n, steps + 1), dtype=int),
-        agreement=numbers,
-        decision_is_final=numbers,
-        uncertainty=Uncertainty(*[numbers] * 7),
+        said=Recorded([found] * (steps + 1)),
         start=np.zeros((n, len(features)), dtype=bool),
         features=features,
         classes=np.array(["no", "yes"]),

@@ -430,13 +430,6 @@ def test_nothing_can_be_asked_before_fitting():
             getattr(unfitted, name)(*given)
 
 
-def test_options_of_later_versions_are_refused_with_what_there_is():
-    """These names are promised but not written yet; take them out as they arrive."""
-    X, y = data()
-    with pytest.raises(InvalidInput, match=r"policy must be one of .*'greedy'.*got 'distilled'"):
-        selector(policy="distilled").fit(X, y)
-
-
 def test_rules_need_a_model_that_has_them():
     X, y = data()
     with pytest.raises(InvalidInput, match=r'adaptation="rules" needs a decision tree.*adaptation="conditional"'):

@@ -88,6 +88,8 @@ class Schema:
 
     def any_column(self, column_mask: np.ndarray) -> np.ndarray:
         """Mask per column (n, D) -> per feature (n, M): whether any column of the feature is set."""
+        if len(self.features) == len(self.columns):  # each column is a feature
+            return column_mask.copy()
         out = np.zeros((len(column_mask), len(self.features)), dtype=bool)
         for i, columns in enumerate(self.feature_columns):
             out[:, i] = column_mask[:, columns].any(axis=1)

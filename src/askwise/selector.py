@@ -6,11 +6,10 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
 from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
 from askwise.acquire.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, refitted
 from askwise.acquire.pays_off import ExpectedSaving, PaysOff
@@ -19,7 +18,7 @@ from askwise.acquire.tuning import settle
 from askwise.acquire.unseen import digests, labeled_unseen
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
-from askwise.parameters import FINITE, Jobs, check_limits
+from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
@@ -61,9 +60,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (the same, counting what the best next feature then
-        tells; ``"auto"`` takes it where that pays, else ``"greedy"``: see ``policy_.lookahead_``), ``"rl"`` (a
-        Q-network; needs torch), ``"static"`` (one order by conditional information), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (with what the best next feature then tells;
+        ``"auto"`` takes it where that pays: see ``policy_.lookahead_``), ``"distilled"`` (``"auto"`` learned by a fast
+        network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order), ``"random"``, or a `Policy`.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -81,9 +80,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         open (the weights of ``"pooled"``, a kernel width of "auto") is chosen on the same rows. None: off. It is also
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
-    random_state, n_jobs, progress
-        Seed; parallel jobs of `evaluate` when each budget needs its own episodes; ``"auto"`` shows a progress
-        bar on a terminal.
+    random_state, n_jobs, progress, memory_limit
+        Seed; threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"`` shows a
+        progress bar on a terminal; MiB, about, that the cases processed at a time may take beside the selector.
 
     Attributes
     ----------
@@ -132,6 +131,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
+        memory_limit: float = USUAL_MEMORY,
     ) -> None:
         self.estimator = estimator
         self.costs = costs
@@ -146,16 +146,15 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unseen: Any = None, y_unseen: Any = None) -> Self:
         """Fit the predictor, the members and the policy, and calibrate; a fitted model is not changed.
 
         Parameters
         ----------
-        X
-            Training rows, as the model takes them. NaN = missing.
-        y
-            (n,) labels.
+        X, y
+            Training rows, as the model takes them (NaN = missing), and their labels, (n,).
         sample_weight
             Used to fit an unfitted estimator.
         X_unseen, y_unseen
@@ -228,7 +227,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.calibration not in (None, "auto"):
             raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
         self._check_risk_weight()
-        check_limits(self, {"n_jobs": Jobs()})
+        check_limits(self, {"n_jobs": Jobs(), "memory_limit": POSITIVE})
         check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:
@@ -286,7 +285,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return cross_fitted(
             self.predictor_,
             lambda held: self._fitted_without(held, members=False),
-            lambda beliefs: self._fitted_policy(clone(self.policy_), beliefs) if self.policy_.refits else self.policy_,
+            lambda beliefs: self.policy_.refitted(self._policy_context(beliefs)),
             n_folds=n_folds,
             random_state=self._seeds["folds"],
             **limits,

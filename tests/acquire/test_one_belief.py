@@ -79,6 +79,7 @@ def test_an_acquisition_completes_each_state_once(completed):
         for stop in (None, Confidence(0.9)):
             completed.clear()
             run = owner.acquire(X[:30], budget=3, stop=stop)
+            assert run.proba.shape[:2] == (30, run.n_steps + 1)  # of a static order, computed now that it is read
             met = states_met(run, X[:30])
             assert len(met) < 30 * run.n_steps  # some are met by several cases
             assert len(completed) == len(set(completed)), f"{name}: a state was completed twice"

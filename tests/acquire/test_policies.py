@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import DQN, Acquisition, Greedy, Policy, Random, Static
+from askwise.acquire import DQN, Acquisition, Distilled, Greedy, Policy, Random, Static
 from askwise.acquire.acquisition import nothing_known
 from askwise.acquire.policies import CachedPolicy
 from askwise.epistemic import BeliefModel
@@ -25,9 +25,12 @@ from askwise.predict import ImputedPredictor, wrap
 from askwise.rows import EncodedRows
 from askwise.schema import read_table
 
-MADE = {"rl": DQN(n_episodes=64, hidden=16)}  # others by their names
-POLICIES = ["greedy", "static", "random", "rl"]
-OWN_ROW_ONLY = ["greedy", "static", "rl"]
+MADE = {
+    "rl": DQN(n_episodes=64, hidden=16),
+    "distilled": Distilled(n_states=300, hidden=(16,)),
+}  # others by their names
+POLICIES = ["greedy", "static", "random", "rl", "distilled"]
+OWN_ROW_ONLY = ["greedy", "static", "rl", "distilled"]
 PRICES = Prices({"a": 1.5, "b": 0.5, "panel": 3}, shared=[(["a", "b"], 0.5)])
 
 

@@ -1,5 +1,6 @@
 """GDFS: learns which feature to ask next, under the Concrete relaxation, with prices and missing cells."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from askwise.baselines.gdfs import GDFS
-from askwise.baselines.masked_network import held_out_rows
+from askwise.baselines.masked_network import held_out_rows, train_with_patience
 from askwise.datasets import make_switch
 
 pytest.importorskip("torch")
@@ -29,6 +30,21 @@ def test_beats_a_random_order_at_every_budget(gaussian, fitted):
         accuracy = float((run.predict(n_known) == y).mean())
         assert accuracy > random_order_accuracy(fitted, X, y, n_known, rng) + 0.02
     assert float((run.predict(6) == y).mean()) >= random_order_accuracy(fitted, X, y, 6, rng)
+
+
+def test_an_epoch_of_a_small_table_has_several_steps():
+    torch = pytest.importorskip("torch")
+    network, sizes = torch.nn.Linear(1, 1), []
+
+    def loss(batch):
+        sizes.append(len(batch))
+        return network(batch[:, None].float()).mean()
+
+    for n_rows, given, used in ((20, None, 20), (114, None, 32), (200, None, 50), (2000, None, 128), (114, 60, 60)):
+        sizes.clear()
+        options = SimpleNamespace(learning_rate=0.1, batch_size=given, patience=0, progress=False)
+        train_with_patience([network], torch.arange(n_rows), loss, lambda: 0.0, options, epochs=1, description="")
+        assert max(sizes) == used
 
 
 def test_informative_features_come_first(gaussian, fitted):

@@ -24,6 +24,7 @@ from askwise.prices import Prices
 BY_STATIC_CMI = ["data", "variable", "uniform", "unavailable", "switch"]
 BY_GREEDY_CART = ["lambda", "bias", "selective", "shift", "risk-gap", "scatter"]
 SLOW = ["l1", "reparam"]
+ELSEWHERE = ["prices", "images", "rivals", "rivals-priced"]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def values(rows, study, metric, data="wine", **where):
 
 
 def test_no_suite_is_forgotten():
-    assert sorted([*BY_STATIC_CMI, *BY_GREEDY_CART, *SLOW, "prices", "images"]) == sorted(SUITES)
+    assert sorted([*BY_STATIC_CMI, *BY_GREEDY_CART, *SLOW, *ELSEWHERE]) == sorted(SUITES)
 
 
 def test_each_suite_has_a_result_of_its_own(folder):

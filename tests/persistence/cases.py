@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict
-from askwise.acquire import DQN, Greedy
+from askwise.acquire import DQN, Distilled, Greedy
 from askwise.datasets import make_gaussian
 
 COLUMNS = ["a", "b", "c", "d"]
@@ -67,6 +67,8 @@ def around_tables():
     local = predict.LocalPredictor(tree, max_models=4)
     yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
     yield "look-ahead", selector(tree, epistemic=None, policy="lookahead", costs=prices).fit(X, y)
+    small = Distilled(n_states=60, hidden=(4,), exact_share=0.3)
+    yield "distilled", selector(logistic, policy=small).fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
     mixed, labels = make_mixed()
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())

@@ -34,7 +34,7 @@ ABSTRACT = {
     "TwoNetworkBaseline",
     "_AnsweredPool",
 }
-ONLY_WHILE_RUNNING = {"CachedPolicy"}
+ONLY_WHILE_RUNNING = {"CachedPolicy", "_Sampled"}
 
 
 def same(saved, loaded, X, path):

@@ -246,7 +246,7 @@ def test_a_missing_cell_is_filled_from_the_most_similar_row_that_has_it():
     pool = np.column_stack([np.arange(6.0), [50.0, 51.0, np.nan, 53.0, np.nan, 55.0]])
     neighbors = Neighbors(EncodedRows(pool), np.zeros(2, bool), n_neighbors=2, bandwidth=1.0)
     # In the middle the ranks stand closer together: row 3 is the nearest to both.
-    assert neighbors.filled(EncodedRows(pool))[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
+    assert neighbors.filled(EncodedRows(pool), np.ones(2, bool))[:, 1].tolist() == [50.0, 51.0, 53.0, 53.0, 53.0, 55.0]
     assert np.isnan(pool[2, 1])
 
 

@@ -46,7 +46,15 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        return f"postgresql://askwise@127.0.0.1:{self.port}/postgres"
+        return self._url("postgres")
+
+    def another_database(self, name: str) -> str:
+        """The URL of an empty database beside the first one."""
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "askwise", name)
+        return self._url(name)
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://askwise@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
         """Start it, also after a crash, and wait until it answers."""

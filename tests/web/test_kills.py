@@ -20,7 +20,7 @@ def test_sqlite_loses_nothing(folder, tmp_path):
 
 
 def test_postgresql_loses_nothing_even_if_it_crashes_itself(folder, postgres):
-    settings = Settings(str(folder), postgres.url, port=free_port(), rate=0)
+    settings = Settings(str(folder), postgres.another_database("kills"), port=free_port(), rate=0)
     migrate(settings.url)
 
     def crash(number):

@@ -3,6 +3,7 @@
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
 from askwise.acquire.calibrated_stop import CalibratedStop
+from askwise.acquire.distilled import Distilled
 from askwise.acquire.dqn import DQN
 from askwise.acquire.flowchart.chart import Flowchart
 from askwise.acquire.lookahead import Lookahead
@@ -18,6 +19,7 @@ __all__ = [
     "Acquisition",
     "CalibratedStop",
     "Confidence",
+    "Distilled",
     "ExpectedSaving",
     "FeatureAcquirer",
     "Flowchart",

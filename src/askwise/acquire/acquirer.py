@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.evaluation import (
@@ -40,6 +42,9 @@ from askwise.schema import Schema, as_table
 from askwise.subsets import check_mask
 from askwise.uncertainty import Uncertainty
 
+USUAL_MEMORY = 512.0
+"""MiB that a block of `rows_at_once` cases takes, about."""
+
 
 class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
     """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
@@ -47,6 +52,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
     budget: float | None = None
     n_jobs: int | None = None
     progress: bool | str = False
+    memory_limit: float = USUAL_MEMORY
 
     schema_: Schema
     features_: list[str]
@@ -140,15 +146,16 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         allowed = there if available is None else there & check_mask(available, shape, "available", self.features_)
         state = self._state(truth.masked(self.schema_.expand(at_start)), budget, allowed)
         policy = self._policy_for(truth)
-        blocks = self._blocks(len(truth))
+        n_jobs = max(1, min(len(truth), effective_n_jobs(self.n_jobs)))
+        blocks = self._blocks(len(truth), n_jobs)
         index = X.index if isinstance(X, pd.DataFrame) else None
         if len(blocks) == 1:
             return replace(run_episodes(state, truth.values, policy, rule, self.progress), index=index)
-        runs = [
-            run_episodes(state.take(part), truth.values[part], policy, rule)
-            for part in track(blocks, "acquiring", len(blocks), self.progress)
-        ]
-        return replace(Trajectory.concatenated(runs), index=index)
+        jobs = (delayed(run_episodes)(state.take(part), truth.values[part], policy, rule) for part in blocks)
+        with threadpool_limits(1) if n_jobs > 1 else nullcontext():  # the products of each thread use one core
+            runs = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(jobs)
+            found = Trajectory.concatenated(list(track(runs, "acquiring", len(blocks), self.progress)))
+        return replace(found, index=index)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
@@ -223,9 +230,10 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         check_is_fitted(self, "policy_")
         return self.schema_.encode(self._table(X, reset=False, schema=self.schema_))
 
-    def _blocks(self, n: int) -> list[slice]:
-        """Blocks of rows to process together, so that their beliefs fit into memory."""
-        step = self.beliefs_.rows_at_once
+    def _blocks(self, n: int, n_jobs: int = 1) -> list[slice]:
+        """Blocks of rows to process together, so that the beliefs of `n_jobs` of them fit into `memory_limit`."""
+        most = int(self.beliefs_.rows_at_once * self.memory_limit / USUAL_MEMORY / n_jobs)
+        step = max(1, min(most, -(-n // n_jobs)))
         return [slice(start, start + step) for start in range(0, max(n, 1), step)]
 
     def _state(self, rows: EncodedRows, budget: Any, available: Any) -> Acquisition:

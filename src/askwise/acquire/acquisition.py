@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from askwise.acquire.assessments import Assessments, OnRequest, Recorded
 from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import Assessment, BeliefModel
 from askwise.errors import AskwiseError
@@ -83,6 +84,11 @@ class Acquisition:
         return other  # `receive` replaces the other arrays and never writes into them
 
     @property
+    def complete(self) -> np.ndarray:
+        """(n,) whether everything available is known."""
+        return np.asarray((self.mask | ~self.available).all(axis=1))
+
+    @property
     def belief(self) -> Belief:
         """The belief about all cases."""
         return self.belief_of(np.ones(len(self.rows), dtype=bool))
@@ -104,8 +110,7 @@ class Acquisition:
             found = self.beliefs.believe(self.rows.take(new), previous=self._belief.take(new))
             self._belief = self._belief.put(new, found)
         self._outdated = self._outdated & ~new
-        everything_known = (self.mask | ~self.available).all(axis=1) & ~self._outdated
-        self._belief = self.beliefs.completed(self._belief, self.rows, everything_known)
+        self._belief = self.beliefs.completed(self._belief, self.rows, self.complete & ~self._outdated)
         return self._belief if rows.all() else self._belief.take(rows)
 
     def take(self, rows: Any) -> Acquisition:
@@ -224,17 +229,20 @@ def run_episodes(
     """
     start = state.mask.copy()
     most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
-    buying = track(steps(state, truth, policy, stop), "acquiring", most_steps, progress)
-    chosen, paid, assessments = zip(*buying, strict=True)
-    found = Assessment.stacked(assessments)
+    reads_belief = policy.reads_belief or stop is not None
+    buying: Any = steps(state, truth, policy, stop) if reads_belief else purchases(state, truth, policy)
+    done = list(track(buying, "acquiring", most_steps, progress))
+    n, bought = len(start), done[1:] if reads_belief else done
+    order = np.stack([step[0] for step in bought], axis=1) if bought else np.empty((n, 0), dtype=int)
+    said: Assessments
+    if reads_belief:
+        said = Recorded([step[2] for step in done])
+    else:
+        said = OnRequest(state.beliefs, state.schema, state.rows, state.available, start, order)
     return Trajectory(
-        order=np.stack(chosen, axis=1)[:, 1:],
-        costs=np.stack(paid, axis=1)[:, 1:],
-        proba=found.proba,
-        decision=found.decision,
-        agreement=found.agreement,
-        decision_is_final=found.decision_is_final,
-        uncertainty=found.uncertainty,
+        order=order,
+        costs=np.stack([step[1] for step in bought], axis=1) if bought else np.empty((n, 0)),
+        said=said,
         start=start,
         features=list(state.schema.features),
         classes=state.beliefs.predictor.classes_,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from askwise.acquire.distilled import Distilled
 from askwise.acquire.dqn import DQN
 from askwise.acquire.lookahead import Lookahead
 from askwise.acquire.policies import Greedy, Policy, Random, Static
@@ -34,7 +35,7 @@ from askwise.predict.wrapped import warn_if_worse_than_prior
 ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
-POLICIES = ("auto", "greedy", "lookahead", "rl", "static", "random")
+POLICIES = ("auto", "greedy", "lookahead", "distilled", "rl", "static", "random")
 
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
@@ -109,7 +110,13 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     if isinstance(policy, Policy):
         made = clone(policy)
     elif predictor.schema_.tabular:
-        named: dict[str, type[Policy]] = {"greedy": Greedy, "rl": DQN, "static": Static, "random": Random}
+        named: dict[str, type[Policy]] = {
+            "greedy": Greedy,
+            "distilled": Distilled,
+            "rl": DQN,
+            "static": Static,
+            "random": Random,
+        }
         made = named.get(policy, Lookahead)()
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
@@ -117,9 +124,12 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
 
 
 def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
-    """Which policy is in use, whether it was asked for, and whether it pays to look ahead; JSON-ready."""
-    found = {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
-    ahead = getattr(fitted, "lookahead_", None)
+    """Which policy is in use, whether it was asked for, and what its `fit` reports; JSON-ready."""
+    found: dict[str, Any] = {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
+    exact = fitted.exact_ if isinstance(fitted, Distilled) else fitted
+    if isinstance(fitted, Distilled):
+        found |= {"exact": type(exact).__name__, "distilled": fitted.report_}
+    ahead = getattr(exact, "lookahead_", None)
     return found if ahead is None else {**found, "lookahead": ahead}
 
 

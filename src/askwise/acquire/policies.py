@@ -60,6 +60,7 @@ class Policy(BaseEstimator):
     """
 
     reads_budget = False
+    reads_belief = True  # where the scores do without `state.belief`, predictions are computed when they are read
     compares_gains = False
     """Whether `gains` are expected gains, so that those of two features can be compared."""
     reason = "The policy in use ranks it first."
@@ -79,8 +80,11 @@ class Policy(BaseEstimator):
 
         A policy that keeps no rows, but only what it learned from them, returns itself.
         """
-        fitted: Self = clone(self).fit(context)
-        return fitted
+        return clone(self).fit(context)
+
+    def refitted(self, context: PolicyContext) -> Self:
+        """The policy for a fold of cross-fitting: fitted again if it `refits`, else the one in use."""
+        return clone(self).fit(context) if self.refits else self
 
     def scores(self, state: Acquisition) -> np.ndarray:
         """(n, M) scores, higher is better, -inf = never acquire."""
@@ -149,8 +153,8 @@ class Greedy(Policy):
     risk_weight
         :math:`\lambda`; None uses the risk weight of the selector.
     price_rule
-        ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price), by which fewer cheap
-        features that tell little come first. On validation rows of four tables under random prices, neither was better.
+        ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price), a little better under a
+        budget and worse without one; ``"purchases left"``: in between, by how many features the money left pays for.
     """
 
     compares_gains = True
@@ -182,8 +186,7 @@ class Greedy(Policy):
             network = ValueEstimator(random_state=context.random_state, progress=context.progress)
             return network.fit(context.held_out())
         if isinstance(self.value, ValueEstimator):
-            trained: ValueEstimator = clone(self.value).fit(context.held_out())
-            return trained
+            return clone(self.value).fit(context.held_out())
         assert not isinstance(self.value, str)
         return self.value
 
@@ -223,6 +226,7 @@ class Static(Policy):
     """
 
     refits = True
+    reads_belief = False
     reason = "It is next in the fixed order of the policy."
 
     def __init__(self, relevance: np.ndarray | None = None) -> None:
@@ -259,6 +263,7 @@ class Random(Policy):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
 
     refits = True
+    reads_belief = False
     reason = "The policy asks in random order."
 
     def __init__(self, seed: int | None = None) -> None:

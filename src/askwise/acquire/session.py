@@ -20,11 +20,14 @@ from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
+from askwise.predict.belief import Belief
 from askwise.prices import affordable
 from askwise.rows import EncodedRows
 
 ROUNDING_ERROR = 1e-12
 """A gain closer to 0 is shown as 0."""
+EVENT = ("event", "feature", "value", "cost")
+"""What a step of the trace holds beside the description of the case."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Session:
         self._record("start", None, None, 0.0)
 
     def __repr__(self) -> str:
-        state = self._trace[-1]["state"]
+        state = self._said(self._trace[-1])
         share = state["probabilities"][str(state["prediction"])]
         left = "no limit" if self.left is None else f"{self.left:g} left"
         return f"<Session: {state['prediction']} ({share:.0%}) from {self.known}; {left}>"
@@ -186,7 +189,7 @@ class Session:
         """
         suggestion = self.suggest()
         report = {
-            **self._trace[-1]["state"],
+            **self._said(self._trace[-1]),
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
             "spent": float(sum(step["cost"] for step in self._trace)),
@@ -197,13 +200,30 @@ class Session:
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
                 for name, cost, gain in (suggestion.ranking if suggestion else [])
             ],
-            "trace": [{**{k: v for k, v in step.items() if k != "state"}, **step["state"]} for step in self._trace],
+            "trace": [{**{key: step[key] for key in EVENT}, **self._said(step)} for step in self._trace],
         }
         return copy.deepcopy(report)
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
-        beliefs, rows = self._state.beliefs, self._state.rows
-        found = beliefs.assess(self._state.belief, rows)
+        step = {"event": event, "feature": feature, "value": value, "cost": cost}
+        step |= {"rows": self._state.rows, "complete": self._state.complete}
+        if self._policy.reads_belief or self._stop is not None:
+            step["state"] = self._described(self._state.belief, self._state.rows)
+        self._trace.append(step)
+
+    def _said(self, step: dict[str, Any]) -> dict[str, Any]:
+        """What is said about the case after a step; computed when it is read if choosing does not need it."""
+        if "state" not in step:
+            current = step is self._trace[-1]
+            beliefs, rows = self._state.beliefs, step["rows"]
+            past = None if current else beliefs.completed(beliefs.believe(rows), rows, step["complete"])
+            step["state"] = self._described(past or self._state.belief, rows)
+        found: dict[str, Any] = step["state"]
+        return found
+
+    def _described(self, belief: Belief, rows: EncodedRows) -> dict[str, Any]:
+        beliefs = self._state.beliefs
+        found = beliefs.assess(belief, rows)
         state = described(beliefs.predictor.classes_, found)
         explained = beliefs.predictor.explain_encoded(rows)
         if explained is not None:  # what the rules say together, before it is calibrated, is among them
@@ -212,7 +232,7 @@ class Session:
         if beliefs.error_costs is not None:
             state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
         state["prediction_set"] = self._prediction_set(found.proba)
-        self._trace.append({"event": event, "feature": feature, "value": value, "cost": cost, "state": state})
+        return state
 
     def _departs_by(self, feature: str, price: float) -> str:
         """How answering `feature` leaves the path that the stop was calibrated for; empty if it does not."""

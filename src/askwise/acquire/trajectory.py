@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from askwise.acquire.assessments import Assessments, Joined
 from askwise.errors import InvalidInput
 from askwise.subsets import extended
 from askwise.uncertainty import Uncertainty
@@ -18,22 +19,17 @@ from askwise.uncertainty import Uncertainty
 class Trajectory:
     """The features acquired for each row, in order, and the prediction after each step.
 
+    What a policy that does not need them leaves out (`Static`, `Random`, `Distilled`), the predictions and
+    uncertainties of each step, is computed when it is first read.
+
     Attributes
     ----------
     order
         (n, T) features in order of purchase, -1 = none.
     costs
         (n, T) price paid at each step.
-    proba
-        (n, T + 1, C) predictions; index 0 is before the first purchase.
-    decision
-        (n, T + 1) position in `classes` of the class decided for.
-    agreement
-        (n, T + 1) share of the completions on which the wrapped model decides alike (see `Assessment`).
-    decision_is_final
-        (n, T + 1) probability that the decision on the full row is the same: the agreement, calibrated if possible.
-    uncertainty
-        `Uncertainty` whose arrays are (n, T + 1).
+    said
+        The assessments after each step, from which the properties below are taken.
     start
         (n, M) features known before the first purchase.
     features, classes
@@ -44,15 +40,36 @@ class Trajectory:
 
     order: np.ndarray
     costs: np.ndarray
-    proba: np.ndarray
-    decision: np.ndarray
-    agreement: np.ndarray
-    decision_is_final: np.ndarray
-    uncertainty: Uncertainty
+    said: Assessments
     start: np.ndarray
     features: list[str]
     classes: np.ndarray
     index: pd.Index | None = None
+
+    @property
+    def proba(self) -> np.ndarray:
+        """(n, T + 1, C) predictions; index 0 is before the first purchase."""
+        return self.said.all.proba
+
+    @property
+    def decision(self) -> np.ndarray:
+        """(n, T + 1) position in `classes` of the class decided for."""
+        return self.said.all.decision
+
+    @property
+    def agreement(self) -> np.ndarray:
+        """(n, T + 1) share of the completions on which the wrapped model decides alike (see `Assessment`)."""
+        return self.said.all.agreement
+
+    @property
+    def decision_is_final(self) -> np.ndarray:
+        """(n, T + 1) probability that the full row is decided alike: the agreement, calibrated if possible."""
+        return self.said.all.decision_is_final
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """`Uncertainty` whose arrays are (n, T + 1)."""
+        return self.said.all.uncertainty
 
     def __repr__(self) -> str:
         n = len(self.order)
@@ -80,7 +97,7 @@ class Trajectory:
 
     def predict(self, t: int = -1) -> np.ndarray:
         """(n,) predicted class after `t` purchases; -1 = at the end."""
-        return np.asarray(self.classes[self.decision[:, self._step(t)]])
+        return np.asarray(self.classes[self.said.after(self._step(t)).decision])
 
     def to_frame(self) -> pd.DataFrame:
         """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X."""
@@ -109,27 +126,13 @@ class Trajectory:
     def concatenated(cls, runs: Sequence[Trajectory]) -> Trajectory:
         """Several blocks of cases as one; the shorter ones are padded with their last state."""
         longest = max(run.n_steps for run in runs)
-        runs = [run._carried_forward(longest) for run in runs]
-        by_case = ("order", "costs", "proba", "decision", "agreement", "decision_is_final", "start")
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(run, name) for run in runs]) for name in by_case}
+        missing = [((0, 0), (0, longest - run.n_steps)) for run in runs]
         return replace(
             runs[0],
-            **arrays,
-            uncertainty=Uncertainty.concatenated([run.uncertainty for run in runs]),
-        )
-
-    def _carried_forward(self, n_steps: int) -> Trajectory:
-        more = n_steps - self.n_steps
-        again = np.r_[np.arange(self.n_steps + 1), np.full(more, self.n_steps)]
-        return replace(
-            self,
-            order=np.pad(self.order, ((0, 0), (0, more)), constant_values=-1),
-            costs=np.pad(self.costs, ((0, 0), (0, more))),
-            proba=self.proba[:, again],
-            decision=self.decision[:, again],
-            agreement=self.agreement[:, again],
-            decision_is_final=self.decision_is_final[:, again],
-            uncertainty=Uncertainty(**{name: values[:, again] for name, values in self.uncertainty.as_dict().items()}),
+            order=np.concatenate([np.pad(r.order, m, constant_values=-1) for r, m in zip(runs, missing, strict=True)]),
+            costs=np.concatenate([np.pad(run.costs, more) for run, more in zip(runs, missing, strict=True)]),
+            said=Joined([run.said for run in runs]),
+            start=np.concatenate([run.start for run in runs]),
         )
 
     def _step(self, t: int) -> int:

@@ -14,6 +14,9 @@ from askwise.rows import EncodedRows
 from askwise.schema import Schema
 
 DROPOUT_DRAWS = 2**20
+SMALLEST_BATCH, LARGEST_BATCH, STEPS_PER_EPOCH = 32, 128, 4
+"""Rows per step of training unless they are given: as many as allow so many steps per epoch."""
+
 JUDGED_STATES = 512
 """Fewest states in a held-out loss: small held-out sets are evaluated several times with new draws."""
 
@@ -157,10 +160,11 @@ def train_with_patience(
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau
     scheduler = plateau(optimizer, factor=0.2, patience=options.patience, min_lr=1e-5)
     best, stale = Best(networks), 0
+    batch_size = options.batch_size or min(LARGEST_BATCH, max(SMALLEST_BATCH, len(rows) // STEPS_PER_EPOCH))
     for _ in track(range(epochs), description, epochs, options.progress):
         for network in networks:
             network.train()
-        for batch in rows[torch.randperm(len(rows))].split(options.batch_size):
+        for batch in rows[torch.randperm(len(rows))].split(batch_size):
             optimizer.zero_grad()
             loss(batch).backward()
             optimizer.step()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from askwise.acquire.assessments import Recorded
 from askwise.acquire.evaluation import FinalState
 from askwise.acquire.policies import Policy, Random
 from askwise.acquire.stopping import Stopping
@@ -23,7 +24,6 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
-from askwise.uncertainty import Uncertainty
 
 
 class RandomOrder(AACO):
@@ -86,21 +86,10 @@ class FullInformation(FullRowBaseline):
         return [end._replace(proba=everything) for end in super().final_states(X, budgets, policy)]
 
     def _seeing(self, truth: EncodedRows, run: Trajectory) -> Trajectory:
-        belief = self.beliefs_.believe(truth)
-        proba, found = belief.proba, self.beliefs_.uncertainty(belief, truth)
-        uncertainty = {
-            name: np.repeat(values[:, None], run.n_steps + 1, axis=1) for name, values in found.as_dict().items()
-        }
-        everywhere = np.repeat(proba[:, None], run.n_steps + 1, axis=1)
-        final = np.ones(everywhere.shape[:2])
-        return dataclasses.replace(
-            run,
-            proba=everywhere,
-            decision=self.beliefs_.decisions(everywhere),
-            agreement=final,
-            decision_is_final=final,
-            uncertainty=Uncertainty(**uncertainty),
-        )
+        found = self.beliefs_.assess(self.beliefs_.believe(truth), truth)
+        final = np.ones(len(truth))
+        found = dataclasses.replace(found, agreement=final, decision_is_final=final)
+        return dataclasses.replace(run, said=Recorded([found] * (run.n_steps + 1)))
 
 
 @dataclass(eq=False, repr=False)

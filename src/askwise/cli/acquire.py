@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +34,15 @@ Known = Annotated[
 Steps = Annotated[bool, typer.Option("--steps", metavar="", help="A row per case and step instead of one per case.")]
 NoStop = Annotated[bool, typer.Option("--no-stop", metavar="", help="Ignore the calibrated stop of the folder.")]
 AtOnce = Annotated[int, typer.Option(min=1, help="Cases between two marks from which an interrupted run resumes.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ENGINE",
+        help="For Parquet tables larger than memory (a file, or a folder of them): local, or dask for a cluster.",
+    ),
+]
+Workers = Annotated[int, typer.Option(min=1, help="Worker processes of --engine.")]
+Address = Annotated[str | None, typer.Option(help="The Dask scheduler, such as tcp://10.0.0.1:8786.")]
 
 
 @with_options(Opening, Reading)
@@ -49,6 +58,9 @@ def acquire(
     steps: Steps = False,
     no_stop: NoStop = False,
     at_once: AtOnce = 500,
+    engine: Engine = None,
+    workers: Workers = 1,
+    address: Address = None,
     as_json: AsJson = False,
 ) -> None:
     """Acquire features for many cases whose values are on file, and record what was bought and decided.
@@ -56,10 +68,16 @@ def acquire(
     An interrupted run resumes where it stopped if the same command is given again.
     """
     check_saved(folder)
-    check_path(cases)
     check_budget_option(budget)
     if check_place(output, reads=[folder, cases]).suffix not in (".csv", ".parquet"):
         raise InvalidInput(f"--output must end in .csv or .parquet; got {output}.")
+    if engine is not None or address is not None:
+        _check_streamed(opening, reading, output, steps)
+        options = {"budget": budget, "known": known or (), "id_column": id_column}
+        options |= {"engine": engine or "dask", "workers": workers, "address": address}
+        _stream(folder, cases, output, no_stop, options, as_json)
+        return
+    check_path(cases)
     from askwise.cli.own_files import open_saved, read_cases
     from askwise.cli.resumable import Resumable, check_ids
 
@@ -88,3 +106,32 @@ def acquire(
         return
     again = f" ({run.resumed:,} of them in an earlier run)" if run.resumed else ""
     typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)} each on average: {output}")
+
+
+def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: bool) -> None:
+    """Refuse the options that a run with --engine does not take."""
+    if output.suffix != ".parquet":
+        raise InvalidInput(f"--engine writes Parquet: --output must end in .parquet; got {output}.")
+    if steps:
+        raise InvalidInput("--engine writes a row per case; leave out --steps.")
+    if reading != Reading():
+        raise InvalidInput("--engine reads Parquet, which stores the column types; leave out the options of tables.")
+    if opening != Opening():
+        raise InvalidInput("--engine loads the folder in each worker, without a key, trusted classes or a model file.")
+
+
+def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
+    """Acquire in bounded memory, and say what was written."""
+    from askwise.persistence import load
+    from askwise.scale import acquire_parquet
+
+    with failures("Finished parts are kept beside the output; the same command resumes."):
+        calibrated = options["budget"] is None and not no_stop and load(folder).stop_ is not None
+        stop = "calibrated" if calibrated else None
+        done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
+    if as_json:
+        facts = {"cases": done.n_cases, "parts": done.n_parts, "parts_resumed": done.n_resumed}
+        print_json({**facts, "stop": stop, "output": str(output)})
+        return
+    again = f" ({done.n_resumed} of {done.n_parts} parts in an earlier run)" if done.n_resumed else ""
+    typer.echo(f"{done.n_cases:,} cases{again}: {output}")

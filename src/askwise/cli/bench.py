@@ -71,6 +71,10 @@ Methods = Annotated[str | None, typer.Option(metavar="A,B", help="Methods (see -
 Tables = Annotated[str | None, typer.Option(metavar="A,B", help="Data sets (see --list), instead of the profile's.")]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept; the same command resumes there.")]
 Jobs = Annotated[int, typer.Option(min=1, max=1000, help="Trials that run in parallel.")]
+Engine = Annotated[str, typer.Option(metavar="local|dask", help="dask: trials run on Dask workers.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="URL", help="A Dask scheduler; without one, --jobs local workers are started.")
+]
 Profiles = Annotated[
     Profile, typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + ".")
 ]
@@ -90,6 +94,8 @@ def bench(
     data: Tables = None,
     out: Out = Path("askwise-bench"),
     jobs: Jobs = 1,
+    engine: Engine = "local",
+    address: Address = None,
     profile: Profiles = Profile.quick,
     rows: Amount = Rows.limited,
     listing: Listing = False,
@@ -108,7 +114,7 @@ def bench(
         failed: list[Progress] = []
         choice: dict[str, Any] = {"profile": profile.value, "seeds": seeds, "all_rows": rows is Rows.all}
         choice |= {"methods": _names("--methods", methods), "data": _names("--data", data)}
-        steps, grid = run(suites, out, jobs=jobs, **choice), Grid(suites, **choice)
+        steps, grid = run(suites, out, jobs=jobs, engine=engine, address=address, **choice), Grid(suites, **choice)
         for line in [*grid.not_installed(), *(grid.left_out() if "all" not in suites else [])]:
             console.print(line, soft_wrap=True)
         for n_run, step in enumerate(steps, start=1):

@@ -90,8 +90,8 @@ def print_rows(console: Console, rows: ReferenceModel | ImageModel) -> None:
 
 
 def print_choices(console: Console, choices: Mapping[str, Any]) -> None:
-    """What the selector chose by itself, on one line."""
-    console.print(f"{'Chosen:':<7} {'; '.join(choices_in_words(choices))}", soft_wrap=True)
+    """What the selector chose by itself."""
+    console.print(f"Chosen: {'; '.join(choices_in_words(choices))}")
 
 
 def print_curves(console: Console, comparison: Comparison) -> None:

@@ -73,8 +73,9 @@ def _policy_in_words(choice: Mapping[str, Any]) -> str:
         return f"policy {choice['name']}"
     if ahead["gates"]:
         return f"policy {choice['name']} ({', '.join(ahead['gates'])}: worth most for what to acquire next)"
-    looked = f"{ahead['n_considered']} of {ahead['n_features']} features"
-    return f"policy {choice['name']} (looking ahead, tried from {looked}, would gain little)"
+    tried = ahead["n_considered"], ahead["n_features"]
+    looked = "" if tried[0] == tried[1] else f", tried from {tried[0]} of {tried[1]} features,"
+    return f"policy {choice['name']} (looking ahead{looked} would gain little)"
 
 
 def finality(step: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
 from askwise.predict.calibration import Calibration
+from askwise.predict.conditional import ConditionalPredictor
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
@@ -60,6 +61,12 @@ class Assessment:
         """The assessments of several steps as one, whose arrays are (n, steps) and (n, steps, C)."""
         arrays = {name: np.stack([getattr(step, name) for step in steps], axis=1) for name in ARRAYS}
         return cls(**arrays, uncertainty=Uncertainty.stacked([step.uncertainty for step in steps]))
+
+    @classmethod
+    def concatenated(cls, blocks: Sequence[Assessment]) -> Assessment:
+        """The assessments of several blocks of cases as one."""
+        arrays = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in ARRAYS}
+        return cls(**arrays, uncertainty=Uncertainty.concatenated([block.uncertainty for block in blocks]))
 
 
 class BeliefModel:
@@ -118,6 +125,16 @@ class BeliefModel:
     def without_members(self) -> BeliefModel:
         """The same predictions and decisions without members and distances, which is faster."""
         return BeliefModel(self.predictor, error_costs=self.error_costs, calibration=self.calibration)
+
+    def with_neighbors(self, n_neighbors: int) -> BeliefModel:
+        """The same model and members with another number of completions, without distances and calibration."""
+        assert isinstance(self.predictor, ConditionalPredictor)
+        assert isinstance(self._joined, ConditionalPredictor)
+        other = copy.copy(self)
+        other.novelty = other.calibration = None
+        other.predictor = self.predictor.with_neighbors(n_neighbors)
+        other.__dict__["_joined"] = self._joined.with_neighbors(n_neighbors)
+        return other
 
     def calibrated(self, calibration: Calibration | None) -> BeliefModel:
         """The same model and members with another calibration."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from askwise.predict.final_layer import dense
 
 MOST_LEAVES = 64
+EVERYTHING = 2**MOST_LEAVES - 1
+"""All leaves, as bits."""
 FEW_ROWS = 500
 """Number of rows up to which this is faster than scikit-learn's own traversal, which has overhead per tree."""
 
@@ -72,6 +76,55 @@ class BoostedTrees:
         return values.T + self.baseline
 
 
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The trees of a boosted model (splits as in `_splits`, leaf values), the output of each, and the baseline."""
+
+    trees: list[tuple[list[tuple[int, float, bool, int, int]], list[float]]]
+    output: np.ndarray  # (T,)
+    baseline: np.ndarray  # (outputs,)
+
+
+def ensemble_of(classifier: Any) -> Ensemble | None:
+    """The trees of a HistGradientBoosting or LightGBM classifier on numbers; None for any other."""
+    if type(classifier) is HistGradientBoostingClassifier and takes_part(classifier):
+        trees = [_splits(tree.nodes) for iteration in classifier._predictors for tree in iteration]
+        n_outputs = len(classifier._predictors[0])
+        return Ensemble(trees, np.arange(len(trees)) % n_outputs, np.ravel(classifier._baseline_prediction))
+    return lightgbm_trees(classifier) if type(classifier).__module__.startswith("lightgbm.") else None
+
+
+def lightgbm_trees(classifier: Any) -> Ensemble | None:
+    """The trees of a fitted LightGBM classifier; None for categories, or zeros that count as missing."""
+    dump = classifier.booster_.dump_model()
+    trees: list[Any] = []
+    for info in dump["tree_info"]:
+        splits: list[tuple[int, float, bool, int, int]] = []
+        values: list[float] = []
+        if _below_lightgbm(info["tree_structure"], splits, values) is None or len(values) > MOST_LEAVES:
+            return None
+        trees.append((splits or [(0, 0.0, False, EVERYTHING, EVERYTHING)], values))
+    n_outputs = dump["num_tree_per_iteration"]
+    return Ensemble(trees, np.arange(len(trees)) % n_outputs, np.zeros(n_outputs))
+
+
+def _below_lightgbm(node: Any, splits: list[Any], values: list[float]) -> int | None:
+    """The leaves below a node, as bits; None where it has a split of another kind."""
+    if "leaf_value" in node:
+        values.append(float(node["leaf_value"]))
+        return 1 << (len(values) - 1)
+    if node["decision_type"] != "<=" or node["missing_type"] == "Zero":
+        return None
+    left = _below_lightgbm(node["left_child"], splits, values)
+    right = _below_lightgbm(node["right_child"], splits, values)
+    if left is None or right is None:
+        return None
+    threshold = float(node["threshold"])
+    missing_left = bool(node["default_left"]) if node["missing_type"] == "NaN" else threshold >= 0
+    splits.append((int(node["split_feature"]), threshold, missing_left, EVERYTHING & ~left, EVERYTHING & ~right))
+    return left | right
+
+
 def takes_part(model: Any) -> bool:
     """Whether `BoostedTrees` takes a model: numbers only, trees with few leaves, and the expected layout."""
     try:
@@ -101,7 +154,6 @@ def _splits(nodes: np.ndarray) -> tuple[list[tuple[int, float, bool, int, int]],
     """
     values: list[float] = []
     splits: list[tuple[int, float, bool, int, int]] = []
-    everything = 2**MOST_LEAVES - 1
 
     def below(at: int) -> int:
         """The leaves below a node, as bits."""
@@ -111,8 +163,8 @@ def _splits(nodes: np.ndarray) -> tuple[list[tuple[int, float, bool, int, int]],
             return 1 << (len(values) - 1)
         left, right = below(int(node["left"])), below(int(node["right"]))
         split = int(node["feature_idx"]), float(node["num_threshold"]), bool(node["missing_go_to_left"])
-        splits.append((*split, everything & ~left, everything & ~right))
+        splits.append((*split, EVERYTHING & ~left, EVERYTHING & ~right))
         return left | right
 
     below(0)
-    return splits or [(0, 0.0, False, everything, everything)], values
+    return splits or [(0, 0.0, False, EVERYTHING, EVERYTHING)], values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from askwise.parameters import POSITIVE, Limits, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
+from askwise.predict.pool_trees import PoolTrees, pool_trees
 from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
@@ -93,7 +95,9 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_position_ = np.full(len(rows), -1)
         self.pool_position_[pooled] = np.arange(len(pooled))
         self.neighbors_ = self._search(pool, self.schema_)
-        self.pool_ = np.where(self.takes_missing_, pool.values, self.neighbors_.filled(pool))
+        self.pool_ = self.neighbors_.filled(pool, ~self.takes_missing_)
+        self.__dict__.pop("_on_pool", None)
+        _ = self._on_pool
 
     def pool_labels(self) -> np.ndarray:
         """(N,) labels of the pool rows, as positions of classes."""
@@ -164,16 +168,36 @@ class ConditionalPredictor(SubsetPredictor):
         complete = rows.observed.all(axis=1)
         if complete.any():
             answers[complete] = self.model_(rows.take(complete))[:, None]
-        open_rows = np.flatnonzero(~complete)
+        if not complete.all():
+            answers[~complete] = self._answers_on(rows.take(~complete), index[~complete])
+        return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
+
+    def _answers_on(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
+        """(n, K, outputs) the model's answers on the completions of incomplete rows from the pool rows `index`."""
+        if self._on_pool is not None:
+            return self._on_pool(rows, index)
+        n, k = index.shape
+        answers = np.empty((n, k, self.model_.n_outputs))
         step = max(1, CELLS_AT_ONCE // (k * rows.values.shape[1]))
-        for start in range(0, len(open_rows), step):
-            part = open_rows[start : start + step]
+        for start in range(0, n, step):
+            part = slice(start, start + step)
             cells = self.pool_[index[part]]
             row, column = np.nonzero(rows.observed[part])
             cells[row, :, column] = rows.values[part][row, column, None]
             asked = self.model_(rows.with_values(cells.reshape(-1, cells.shape[-1])))
-            answers[part] = asked.reshape(len(part), k, -1)
-        return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
+            answers[part] = asked.reshape(len(cells), k, -1)
+        return answers
+
+    @cached_property
+    def _on_pool(self) -> PoolTrees | None:
+        """The wrapped model's trees prepared for the pool, where that is possible; not saved, and made again."""
+        return pool_trees(self.model_, EncodedRows(self.pool_)) if self.schema_.tabular else None
+
+    def with_model(self, model: Any) -> Self:
+        other = super().with_model(model)
+        other.__dict__.pop("_on_pool", None)
+        _ = other._on_pool  # made now: no question changes a fitted object
+        return other
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:
         return self._predict_new(rows, None)

@@ -87,12 +87,12 @@ class Neighbors:
         kernel = np.exp((found.min(axis=1, keepdims=True) - found) / (2 * self.bandwidth**2))
         return index, kernel / kernel.sum(axis=1, keepdims=True)
 
-    def filled(self, rows: EncodedRows) -> np.ndarray:
-        """Pool rows with each missing cell taken from the most similar pool row that has it, (N, D)."""
-        filled = rows.values.copy()
-        for r in np.flatnonzero(~rows.observed.all(axis=1)):
+    def filled(self, rows: EncodedRows, columns: np.ndarray) -> np.ndarray:
+        """Pool rows with missing cells of `columns` (D,) bool taken from the most similar pool row that has one."""
+        filled, missing = rows.values.copy(), ~rows.observed & columns
+        for r in np.flatnonzero(missing.any(axis=1)):
             squared = self.squared_distances(rows.take([r]))[0]
-            for j in np.flatnonzero(~rows.observed[r]):
+            for j in np.flatnonzero(missing[r]):
                 filled[r, j] = rows.values[np.where(rows.observed[:, j], squared, np.inf).argmin(), j]
         return filled
 

@@ -49,7 +49,7 @@ class StackedModels:
         order: list[int] = []  # columns in the order of the answers: models evaluated together are adjacent
         for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
             behind: list[tuple[Any, list[Answer]]] = []
-            for same_steps in _grouped(same_table, lambda one, other: _same_steps(one.steps, other.steps)):
+            for same_steps in _grouped(same_table, lambda one, other: shares_steps(one.steps, other.steps)):
                 alike = _grouped(same_steps, lambda one, other: one.kind is not None and one.kind == other.kind)
                 behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
                 order += [column for group in alike for part in group for column in part.columns]
@@ -212,7 +212,8 @@ def _checked_answer(model: FrozenModel, classifier: Any, inputs: Any) -> np.ndar
     return model.checked(asked(classifier, "predict_proba", inputs), n_rows)
 
 
-def _same_steps(a: Any, b: Any) -> bool:
+def shares_steps(a: Any, b: Any) -> bool:
+    """Whether two models have the same fitted steps before the classifier."""
     if a is None or b is None:
         return a is b
     return len(a.steps) == len(b.steps) and all(x[1] is y[1] for x, y in zip(a.steps, b.steps, strict=True))

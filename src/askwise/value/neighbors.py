@@ -41,7 +41,7 @@ def knowing_nothing(
     """
     assert isinstance(beliefs.predictor, ConditionalPredictor)
     nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-    all_rows = BeliefModel(beliefs.predictor.with_neighbors(len(scores)), beliefs.epistemic)
+    all_rows = beliefs.with_neighbors(len(scores))
     return nothing, all_rows.believe(nothing), Outcomes.of_features(scores, schema, len(scores), random_state)
 
 

@@ -53,9 +53,9 @@ class SimilarImages(Neighbors):
         """Encoded images in standard deviations from the mean of all pixels."""
         return np.asarray((values - self.mean) / self.spread)
 
-    def filled(self, rows: EncodedRows) -> np.ndarray:
-        """Pool images with missing pixels filled with the mean of all pixels."""
-        return np.nan_to_num(rows.values, nan=self.mean)
+    def filled(self, rows: EncodedRows, columns: np.ndarray) -> np.ndarray:
+        """Pool images with missing pixels out of `columns` filled with the mean of all pixels."""
+        return np.where(~rows.observed & columns, self.mean, rows.values)
 
     def squared_distances(
         self, rows: EncodedRows, before: np.ndarray | None = None, covered: np.ndarray | None = None

@@ -49,7 +49,7 @@ def _fit_selector(backbone: str, adaptation: Any, policy: Any, task: Task) -> Dy
         groups=task.groups,
         adaptation=adaptation() if callable(adaptation) else adaptation,
         policy=policy() if callable(policy) else policy,
-        calibration="auto" if adaptation == "auto" else None,  # the paper's methods are not calibrated
+        calibration="auto" if adaptation in OUR_ADAPTATIONS else None,  # the paper's methods are not calibrated
         random_state=task.seed,
         progress=False,
     )
@@ -60,10 +60,18 @@ def _fit_baseline(kind: Any, task: Task) -> FeatureAcquirer:
     return kind(costs=task.costs, groups=task.groups, random_state=task.seed).fit(task.X_train, task.y_train)
 
 
-def _fit_aaco_on_mlp(task: Task) -> FeatureAcquirer:
-    return _fit_baseline(partial(baselines.AACO, make_model("mlp", task.seed).fit(task.X_train, task.y_train)), task)
+def _fit_two_networks(kind: Any, task: Task) -> FeatureAcquirer:
+    return _fit_baseline(partial(kind, **AUTHORS_TRAINING) if task.settings.authors_training else kind, task)
 
 
+def _fit_aaco_on(model: str, task: Task) -> FeatureAcquirer:
+    return _fit_baseline(partial(baselines.AACO, make_model(model, task.seed).fit(task.X_train, task.y_train)), task)
+
+
+AUTHORS_TRAINING = {"batch_size": 128, "patience": 5}
+"""Of GDFS and DIME."""
+
+OUR_ADAPTATIONS = ("auto", "pooled")
 GREEDY = partial(Greedy, "network", price_rule="per price")
 """The paper's greedy policy, with its two-headed estimator and its price rule."""
 
@@ -130,14 +138,31 @@ METHODS: dict[str, Method] = {
     "static-cmi": _baseline("one ranking by conditional mutual information", baselines.StaticCMI),
     "static-best": _baseline("the best fixed subset for each budget", baselines.StaticBest),
     "tabnet": _baseline("attention, reads the whole row", baselines.TabNet),
-    "dime": _baseline("mutual information by a value network", baselines.DIME),
-    "gdfs": _baseline("greedy by a policy network", baselines.GDFS),
+    "dime": Method("mutual information by a value network", partial(_fit_two_networks, baselines.DIME)),
+    "gdfs": Method("greedy by a policy network", partial(_fit_two_networks, baselines.GDFS)),
     "vip": _baseline("variational information pursuit", baselines.VIP),
     "cwcf": _baseline("classification with costly features, a Q-network", baselines.CWCF),
     "invase": _baseline("selector and predictor, reads the whole row", baselines.INVASE),
     "aaco": _baseline("subsets that helped similar rows, a network trained under masks", baselines.AACO),
-    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", _fit_aaco_on_mlp),
+    "aaco-mlp": Method("subsets that helped similar rows, a frozen MLP", partial(_fit_aaco_on, "mlp")),
     "eddi": _baseline("information reward by a partial VAE", baselines.EDDI),
 }
 TABULAR = list(METHODS)
+QUICK_SEARCH: dict[str, Any] = {"n_folds": 3, "n_candidates": 5, "max_features": 12, "max_rows": 1000}
+"""Of the best fixed subsets: fewer folds, candidates and rows than by default, which matters on large tables."""
+
+METHODS |= {
+    "static-quick": Method(
+        "static-best, searched with fewer folds, candidates and rows",
+        partial(_fit_baseline, partial(baselines.StaticBest, **QUICK_SEARCH)),
+    ),
+    "aaco-forest": Method("subsets that helped similar rows, a frozen forest", partial(_fit_aaco_on, "forest")),
+    "askwise-forest": _selector("the defaults of this library, random forest", "forest", "auto", "auto"),
+    "askwise-boosting": replace(
+        _selector("the defaults of this library, boosting", "xgboost", "auto", "auto"), package="xgboost"
+    ),
+    "pooled": _selector("pooled answers, MLP", "mlp", "pooled", "auto"),
+    "pooled-forest": _selector("pooled answers, random forest", "forest", "pooled", "auto"),
+    "pooled-boosting": replace(_selector("pooled answers, boosting", "xgboost", "pooled", "auto"), package="xgboost"),
+}
 METHODS |= {name: Method(title, fit) for name, (title, fit) in (IMAGE_METHODS | IMAGE_VARIANTS).items()}

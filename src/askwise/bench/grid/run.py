@@ -19,6 +19,7 @@ from askwise.bench.grid.suites import SUITES, Suite
 from askwise.bench.grid.tasks import OURS, PAPERS, Limits, Settings, check_data, make_task
 from askwise.bench.grid.trials import Study, Trial, read_result, work
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.scale.engines import check_engine, run_tasks
 
 
 @dataclass(frozen=True)
@@ -152,29 +153,45 @@ def check_whole(name: str, number: int | None) -> None:
         raise InvalidInput(f"{name} must be a whole number of at least 1; got {number!r}.")
 
 
-def run(suites: Sequence[str], out: Path | str, *, jobs: int = 1, **choice: Any) -> Iterator[Progress]:
+def run(
+    suites: Sequence[str],
+    out: Path | str,
+    *,
+    jobs: int = 1,
+    engine: str = "local",
+    address: str | None = None,
+    **choice: Any,
+) -> Iterator[Progress]:
     """Run what has no result yet; yields after each trial, and writes ``rows.csv`` at the end.
 
+    `engine` and `address` are those of `askwise.scale.acquire_parquet`: the workers of a Dask cluster must see `out`.
     `choice` are the other fields of `Grid`. The arguments are checked at once, not when the first trial is awaited.
     """
     grid, out = Grid(list(dict.fromkeys(suites)), **choice), Path(out)
     check_whole("jobs", jobs)
+    check_engine(engine, address)
     trials = grid.trials()
     if not trials:
         raise InvalidInput(f"Nothing to run. {' '.join([*grid.not_installed(), *grid.left_out()])}")
     open_folder(out, grid.profile, asdict(grid.scale.limits), str(grid))
     # Foreign files are reported now, not when the last trial has ended.
     results(out, {trial.file(out, name) for trial, studies in trials.items() for name in studies})
-    return _run(trials, out, grid.scale, jobs)
+    return _run(trials, out.absolute(), grid.scale, jobs, engine, address)
 
 
-def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, profile: Profile, jobs: int) -> Iterator[Progress]:
+def _run(
+    trials: Mapping[Trial, Mapping[str, Study]],
+    out: Path,
+    profile: Profile,
+    jobs: int,
+    engine: str,
+    address: str | None,
+) -> Iterator[Progress]:
     waiting = {trial: studies for trial, studies in trials.items() if _pending(trial, studies, out)}
     n_done = len(trials) - len(waiting)
-    work_to_do = (delayed(_work)(trial, list(studies), out, profile) for trial, studies in waiting.items())
+    given = [(trial, list(studies), out, profile) for trial, studies in waiting.items()]
     try:
-        pool = Parallel(n_jobs=max(1, min(jobs, len(waiting))), return_as="generator_unordered")
-        for trial, errors in pool(work_to_do):
+        for trial, errors in _finished(given, jobs, engine, address):
             n_done += 1
             yield Progress(n_done, len(trials), trial, {name: error for name, error in errors.items() if error})
     except TerminatedWorkerError:
@@ -184,6 +201,17 @@ def _run(trials: Mapping[Trial, Mapping[str, Study]], out: Path, profile: Profil
         ) from None
     finally:
         collect(out)
+
+
+def _finished(
+    given: Sequence[tuple[Any, ...]], jobs: int, engine: str, address: str | None
+) -> Iterator[tuple[Trial, dict[str, str | None]]]:
+    """Trials as they are finished, in any order."""
+    if engine == "dask" and given:
+        return run_tasks(_work, given, engine, jobs, address)
+    pool = Parallel(n_jobs=max(1, min(jobs, len(given))), return_as="generator_unordered")
+    found: Iterator[tuple[Trial, dict[str, str | None]]] = pool(delayed(_work)(*each) for each in given)
+    return found
 
 
 def _pending(trial: Trial, suites: Iterable[str], out: Path) -> list[str]:

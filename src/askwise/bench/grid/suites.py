@@ -11,6 +11,7 @@ from askwise.bench.grid.trials import Study
 from askwise.bench.studies.accuracy import accuracy
 from askwise.bench.studies.images import images
 from askwise.bench.studies.policies import l1_weights, risk_weights, unavailable
+from askwise.bench.studies.rivals import rivals
 from askwise.bench.studies.subsets import bias, reparametrization, risk_gap
 from askwise.bench.studies.summary import summary
 from askwise.bench.studies.uncertainty import scatter, selective, shift
@@ -33,6 +34,11 @@ VARIANTS += ["greedy-ftree-best", "greedy-subset-cart", "greedy-subset-ftree", "
 COMPARED = [name for name in TABULAR if name not in VARIANTS]
 WITHOUT_A_MODEL_PER_SUBSET = [name for name in COMPARED if name != "static-best"]
 """Each row has a subset of its own there, and `StaticBest` would train a forest for every one of them."""
+
+BESIDE_RIVALS = ("wine", "heart", "cirrhosis", "breast_cancer", "yeast", "digits", "diabetes130")
+OURS = ["askwise", "askwise-forest", "askwise-boosting", "pooled", "pooled-forest", "pooled-boosting"]
+RIVALS = ["gdfs", "dime", "vip", "aaco", "aaco-forest", "static-quick"]
+"""Each is fitted once per split whichever model ours wraps; AACO around a forest was better than with its network."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,21 @@ SUITES: dict[str, Suite] = {
     "unavailable": Suite("Unavailable features", "Section 2.1", unavailable, WITHOUT_A_MODEL_PER_SUBSET),
     "prices": Suite("Accuracy under published prices", "beyond", accuracy, COMPARED, "published", PRICED),
     "switch": Suite("One feature tells which others matter", "beyond", accuracy, COMPARED, data=("switch",)),
+    "rivals": Suite(
+        "Defaults and pooled answers beside rivals, equal prices",
+        "beyond",
+        rivals,
+        [*OURS, *RIVALS],
+        data=BESIDE_RIVALS,
+    ),
+    "rivals-priced": Suite(
+        "Defaults and pooled answers beside rivals, random prices",
+        "beyond",
+        rivals,
+        [*OURS, *RIVALS],
+        "variable",
+        BESIDE_RIVALS,
+    ),
     "images": Suite(
         "Images patch by patch",
         "Table 4, Figures 2 and 3",

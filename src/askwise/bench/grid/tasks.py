@@ -33,16 +33,18 @@ class Settings:
     """Where the paper's own settings replace ours.
 
     `schedule` is the preset of the Q-networks, `subsets_per_size` the number of random subsets in the studies of the
-    risk gap (None = their own), `images` the stages of training on images (see `askwise.vision.method`).
+    risk gap (None = their own), `images` the stages of training on images (see `askwise.vision.method`);
+    `authors_training`: GDFS and DIME with the batches and the patience of their authors' scripts.
     """
 
     schedule: str = "batched"
     subsets_per_size: int | None = None
     images: str = "quick"
+    authors_training: bool = False
 
 
 OURS = Settings()
-PAPERS = Settings("paper", subsets_per_size=100, images="paper")
+PAPERS = Settings("paper", subsets_per_size=100, images="paper", authors_training=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,6 +62,7 @@ class Measurement:
     l1: float | None = None
     rejected: int | None = None
     bin: int | None = None
+    draw: int | None = None
 
 
 PARAMETERS = tuple(field.name for field in fields(Measurement))[2:]

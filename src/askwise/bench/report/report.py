@@ -133,6 +133,7 @@ def _settings(profile: str) -> list[tuple[str, str]]:
     found = PROFILES[profile].settings
     per_size = found.subsets_per_size or SUBSETS_PER_SIZE
     told = f"Q-networks on the schedule {found.schedule!r}, {per_size} subsets per size in the studies of the risk gap"
+    told += ", GDFS and DIME with the batches and patience of their authors" * found.authors_training
     return [("settings", told)]
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from askwise.bench.paper import paper_results
 from askwise.bench.report.image_results import image_tables
+from askwise.bench.report.rival_tables import rival_tables
 from askwise.bench.report.rows import PRICES, Quantity, data_name, method_name, ordered_data, settings, single
 from askwise.bench.report.tables import (
     Entry,
@@ -25,7 +26,8 @@ from askwise.bench.report.uncertainty_tables import UNCERTAINTY_TABLES
 def tables(rows: pd.DataFrame) -> list[Table]:
     """Every table that the rows allow."""
     summary = _summary(rows)
-    return [*([] if summary is None else [summary]), *accuracy_tables(rows), *image_tables(rows), *study_tables(rows)]
+    first = [*([] if summary is None else [summary]), *accuracy_tables(rows), *rival_tables(rows)]
+    return [*first, *image_tables(rows), *study_tables(rows)]
 
 
 def study_tables(rows: pd.DataFrame) -> list[Table]:

@@ -1,0 +1,211 @@
+"""Boosted trees on completions of a case: pool rows whose observed cells are those of the case.
+
+A tree of at most 64 leaves is evaluated with bits, one per leaf. For each pool row, tree and input of the tree, the
+leaves that the pool row's value leaves possible are stored once. For a completion, those of the observed inputs are
+replaced by the leaves that the case's own value leaves possible, and the intersection over all inputs is the leaf.
+So neither the steps of a Pipeline nor the trees see the K completions of a case, only the case itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from askwise.predict.boosting import Ensemble, ensemble_of
+from askwise.predict.final_layer import dense, split_pipeline
+from askwise.predict.stacked import StackedModels, shares_steps
+from askwise.predict.wrapped import FrozenModel, asked
+from askwise.rows import EncodedRows
+
+MOST_BYTES = 400 * 2**20
+"""Memory for the leaves that pool rows leave possible; of larger ensembles completions are evaluated one by one."""
+ROWS_TO_PROBE, MIXES = 64, 200
+NUMBERS_AT_ONCE = 200_000
+"""Completions times trees in one block: arrays of this size stay in the processor's cache."""
+NODES_AT_ONCE = 500_000
+
+
+class PoolTrees:
+    """The answers of boosted trees on completions from a pool.
+
+    Parameters
+    ----------
+    models
+        The wrapped model and its members, which take rows alike and share the steps of a Pipeline.
+    ensembles
+        Their trees.
+    depends
+        (P,) the column of the table that each input of the trees depends on.
+    pool
+        The pool rows, complete where the model needs that.
+    """
+
+    def __init__(
+        self, models: Sequence[FrozenModel], ensembles: Sequence[Ensemble], depends: np.ndarray, pool: EncodedRows
+    ) -> None:
+        self.model, self.steps = models[0], split_pipeline(models[0].estimator)[0]
+        self.depends, self.filler = depends, pool.values[0]
+        self.n_models = len(models)
+        trees = [tree for ensemble in ensembles for tree in ensemble.trees]
+        output = np.concatenate([ensemble.output + 1000 * i for i, ensemble in enumerate(ensembles)])
+        self.baseline = np.concatenate([ensemble.baseline for ensemble in ensembles])
+        inputs = [sorted({split[0] for split in splits}) for splits, _ in trees]
+        # Trees with more inputs come first: those with a k-th input are then the first ones for every k.
+        order = sorted(range(len(trees)), key=lambda t: -len(inputs[t]))
+        self._read(([trees[t] for t in order]), [inputs[t] for t in order])
+        numbers = np.unique(output, return_inverse=True)[1][order]
+        self.sums = np.zeros((len(trees), len(self.baseline)))
+        self.sums[np.arange(len(trees)), numbers] = 1.0
+        of_pool, ends = self._possible(self._inputs(pool)), np.cumsum(self.n_with)
+        self.layers = [np.ascontiguousarray(part) for part in np.split(of_pool, ends[:-1], axis=1)]
+
+    def _read(self, trees: Sequence[tuple[list[Any], list[float]]], inputs: Sequence[list[int]]) -> None:
+        """Nodes sorted by the number k of their input within the tree, then by tree; and the values of the leaves."""
+        most = max(len(values) for _, values in trees)
+        self.kind: Any = np.uint32 if most <= 32 else np.uint64
+        bits = 8 * np.dtype(self.kind).itemsize
+        nodes = sorted((inputs[t].index(split[0]), t, split) for t, (splits, _) in enumerate(trees) for split in splits)
+        first = [i for i, node in enumerate(nodes) if i == 0 or node[:2] != nodes[i - 1][:2]]
+        self.pair_start = np.array(first)
+        self.pair_input = np.array([nodes[i][2][0] for i in first])
+        self.n_with = np.bincount([nodes[i][0] for i in first])  # (layers,) trees that have a k-th input
+        feature, threshold, missing_left, left, right = zip(*(split for _, _, split in nodes), strict=True)
+        self.feature, self.threshold = np.array(feature), np.array(threshold)
+        self.missing_left = np.array(missing_left, dtype=bool)
+        within = (1 << bits) - 1
+        self.without_left, self.without_right = (
+            np.array([mask & within for mask in masks], dtype=self.kind) for masks in (left, right)
+        )
+        self.leaf_value = np.zeros((len(trees), bits))
+        for t, (_, values) in enumerate(trees):
+            self.leaf_value[t, : len(values)] = values
+        self.leaf_start = bits * np.arange(len(trees))
+
+    def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
+        """(n, K, outputs) the models' answers on the completions of each row from the pool rows `index` (n, K)."""
+        n, k = index.shape
+        everything = ~self.kind(0)
+        shown = rows.observed[:, self.depends[self.pair_input]]
+        seen = np.where(shown, everything, self.kind(0))
+        own = self._intersected(np.where(shown, self._possible(self._inputs(rows.filled(self.filler))), everything))
+        raw = np.empty((n, k, self.sums.shape[1]))
+        step = max(1, NUMBERS_AT_ONCE // (k * len(self.leaf_start)))
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            raw[part] = self._leaf_values(index[part], own[part, None], seen[part, None]) @ self.sums
+        return self._proba(raw + self.baseline)
+
+    def _intersected(self, possible: np.ndarray) -> np.ndarray:
+        """(n, pairs) leaves -> (n, trees) those that all inputs of a tree leave possible."""
+        parts = np.split(possible, np.cumsum(self.n_with)[:-1], axis=1)
+        remaining = parts[0].copy()
+        for part in parts[1:]:
+            remaining[:, : part.shape[1]] &= part
+        return remaining
+
+    def _leaf_values(self, index: np.ndarray, own: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """(n, K, trees) the value of the leaf of each tree.
+
+        `own` (n, 1, trees) are the leaves that the case's own values leave possible.
+        `seen` (n, 1, pairs) has all bits where the value is the case's own, so that the pool row's does not count.
+        """
+        n_trees = len(self.leaf_start)
+        remaining = np.repeat(own, index.shape[1], axis=1)
+        buffer, start = np.empty(remaining.size, dtype=self.kind), 0
+        for of_pool in self.layers:
+            n_with = of_pool.shape[1]
+            possible = buffer[: index.size * n_with].reshape(*index.shape, n_with)
+            of_pool.take(index, axis=0, out=possible, mode="clip")
+            possible |= seen[..., start : start + n_with]
+            start += n_with
+            if n_with == n_trees:
+                remaining &= possible
+            else:
+                remaining[..., :n_with] &= possible
+        lower = np.subtract(remaining, self.kind(1), out=buffer.reshape(remaining.shape))
+        lower &= np.bitwise_not(remaining, out=remaining)  # the bits below the lowest one
+        leaf = np.add(np.bitwise_count(lower), self.leaf_start, dtype=np.intp)
+        return self.leaf_value.take(leaf, mode="clip")  # faster than checking
+
+    def _possible(self, cells: np.ndarray) -> np.ndarray:
+        """(n, pairs) the leaves that the values of each row (n, P) leave possible, for each pair of tree and input."""
+        found = np.empty((len(cells), len(self.pair_start)), dtype=self.kind)
+        step = max(1, NODES_AT_ONCE // len(self.feature))
+        for start in range(0, len(cells), step):
+            seen = cells[start : start + step, self.feature]
+            goes_left = seen <= self.threshold
+            goes_left |= np.isnan(seen) & self.missing_left
+            possible = np.where(goes_left, self.without_right, self.without_left)
+            found[start : start + step] = np.bitwise_and.reduceat(possible, self.pair_start, axis=1)
+        return found
+
+    def _inputs(self, rows: EncodedRows) -> np.ndarray:
+        """(n, P) the inputs of the trees for encoded, completed rows."""
+        return self.model.by_table(rows, self._transformed, len(self.depends))
+
+    def _transformed(self, table: Any) -> np.ndarray:
+        return dense(table if self.steps is None else asked(self.steps, "transform", table))
+
+    def _proba(self, raw: np.ndarray) -> np.ndarray:
+        if raw.shape[2] == self.n_models:  # two classes
+            positive = expit(raw)
+            return np.stack([1 - positive, positive], axis=3).reshape(*raw.shape[:2], -1)
+        by_model = raw.reshape(*raw.shape[:2], self.n_models, -1)
+        return np.asarray(softmax(by_model, axis=3).reshape(raw.shape))
+
+
+def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
+    """The trees of the wrapped model, alone or stacked with its members, on a pool; None where that is impossible.
+
+    All models must be gradient boosting on numbers, and each input of the trees must depend on one column.
+    """
+    models = model.models if isinstance(model, StackedModels) else [model]
+    if len(pool) < 2 or not all(isinstance(one, FrozenModel) for one in models):
+        return None
+    parts = [split_pipeline(one.estimator) for one in models]
+    if not all(models[0].reads_like(one) for one in models) or not all(shares_steps(parts[0][0], p[0]) for p in parts):
+        return None
+    ensembles = [ensemble_of(classifier) for _, classifier in parts]
+    found = [ensemble for ensemble in ensembles if ensemble is not None]
+    if len(found) < len(models) or _bytes_needed(found, len(pool)) > MOST_BYTES:
+        return None
+    try:
+        depends = _single_columns(models[0], parts[0][0], pool)
+        made = None if depends is None else PoolTrees(models, found, depends, pool)
+        return made if made is not None and _is_right(made, model, pool) else None
+    except Exception:  # the models answer for completions as before, and say what is wrong
+        return None
+
+
+def _bytes_needed(ensembles: Sequence[Ensemble], n_rows: int) -> int:
+    return 4 * n_rows * sum(len({split[0] for split in splits}) for found in ensembles for splits, _ in found.trees)
+
+
+def _single_columns(model: FrozenModel, steps: Any, pool: EncodedRows) -> np.ndarray | None:
+    """(P,) the column that each input depends on, found by changing one column at a time; None if it is not one."""
+    n_columns = pool.values.shape[1]
+    if steps is None:
+        return np.arange(n_columns)
+    at = np.random.default_rng(0).permutation(len(pool))[:ROWS_TO_PROBE]
+    rows, n = pool.values[at], len(at)
+    changed = np.tile(rows, (n_columns + 1, 1))
+    for j in range(n_columns):
+        block = changed[(j + 1) * n : (j + 2) * n]
+        block[:, j] = np.random.default_rng(j).permutation(pool.values[:, j])[:n]
+    inputs = dense(asked(steps, "transform", model.table(pool.with_values(changed)))).reshape(n_columns + 1, n, -1)
+    depends = ((inputs[1:] != inputs[0]) & ~(np.isnan(inputs[1:]) & np.isnan(inputs[0]))).any(axis=1)  # (D, P)
+    return depends.argmax(axis=0) if (depends.sum(axis=0) <= 1).all() else None
+
+
+def _is_right(trees: PoolTrees, model: Any, pool: EncodedRows) -> bool:
+    """Whether the answers on random mixes of pool rows are those of the model itself."""
+    rng = np.random.default_rng(0)
+    own, other = rng.integers(len(pool), size=(2, MIXES))
+    shown = rng.random((MIXES, pool.values.shape[1])) < rng.random((MIXES, 1))
+    shown &= pool.observed[own]
+    mixed = pool.with_values(np.where(shown, pool.values[own], pool.values[other]))
+    found = trees(pool.take(own).masked(shown), other[:, None])[:, 0]
+    return bool(np.allclose(found, model(mixed), rtol=0, atol=1e-9))

@@ -1,0 +1,103 @@
+"""Boosted trees on completions, evaluated without the completions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from tests.made import correlated_numbers, patients
+
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
+from askwise.predict import ConditionalPredictor, pool_trees
+
+CUTS = (-0.7, 0.7)
+
+
+def boosting(**options):
+    return HistGradientBoostingClassifier(max_iter=12, random_state=0, **options)
+
+
+def ordinal(model):
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    return make_pipeline(
+        make_column_transformer((codes, make_column_selector(dtype_exclude="number")), remainder="passthrough"), model
+    )
+
+
+def beliefs(model, X, y):
+    predictor = ConditionalPredictor(model, n_neighbors=20, random_state=0).fit(X, y)
+    return BeliefModel(predictor, AuxiliaryEnsemble(2, random_state=0).fit(predictor))
+
+
+def asked_one_by_one(found, monkeypatch):
+    """The same beliefs from a predictor that asks the model about every completion."""
+    with monkeypatch.context() as patched:
+        patched.setattr(pool_trees, "MOST_BYTES", 0)
+        plain = found.predictor.with_model(found.predictor.model_)
+        other = BeliefModel(plain, found.epistemic)
+    assert other._joined._on_pool is None
+    return other
+
+
+def tables():
+    numbers, labels = correlated_numbers(120, 5, CUTS)
+    yield numbers, labels, boosting()
+    holed = np.where(np.random.default_rng(1).random(numbers.shape) < 0.2, np.nan, numbers)
+    yield holed, (numbers[:, 0] > 0).astype(int), boosting(max_leaf_nodes=60, min_samples_leaf=1)
+    yield numbers, labels, make_pipeline(StandardScaler(), boosting())
+    mixed, classes = patients(120, 0)
+    yield mixed, classes, ordinal(boosting())
+
+
+def test_answers_are_those_of_the_model_on_each_completion(monkeypatch):
+    rng = np.random.default_rng(0)
+    for X, y, model in tables():
+        found = beliefs(model.fit(X, y), X, y)
+        assert found._joined._on_pool is not None
+        rows = found.predictor._encode(X[:40])
+        rows = rows.masked(rng.random(rows.values.shape) < 0.5)
+        plain = asked_one_by_one(found, monkeypatch).believe(rows)
+        quick = found.believe(rows)
+        assert_allclose(quick.answers, plain.answers, atol=1e-12)
+        assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
+
+
+def test_unseen_categories_are_those_of_the_case(monkeypatch):
+    X, y = patients(120, 0)
+    found = beliefs(ordinal(boosting()).fit(X, y), X, y)
+    new = X[:3].assign(city="Paris", age=np.nan)
+    rows = found.predictor._encode(new)
+    plain = asked_one_by_one(found, monkeypatch)
+    assert_allclose(found.believe(rows).answers, plain.believe(rows).answers, atol=1e-12)
+
+
+def test_lightgbm(monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm")
+    for n_classes, holes in ((2, 0.0), (3, 0.2)):
+        X, y = correlated_numbers(150, 5, CUTS[: n_classes - 1])
+        rng = np.random.default_rng(0)
+        X[rng.random(X.shape) < holes] = np.nan
+        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1, min_child_samples=5).fit(X, y)
+        found = beliefs(model, X, y)
+        assert found._joined._on_pool is not None
+        rows = found.predictor._encode(X[:30]).masked(rng.random((30, 5)) < 0.5)
+        plain = asked_one_by_one(found, monkeypatch)
+        assert_allclose(found.believe(rows).answers, plain.believe(rows).answers, atol=1e-9)
+
+
+def test_models_that_do_not_fit_are_asked_as_before():
+    X, y = correlated_numbers(120, 5, CUTS)
+    categories = pd.DataFrame(X).assign(c=pd.Categorical(np.arange(120) % 3))
+    categories.columns = [str(name) for name in categories]
+    for table, model in (
+        (X, make_pipeline(PCA(), boosting())),  # an input depends on several columns
+        (X, RandomForestClassifier(3, random_state=0)),
+        (categories, boosting(categorical_features="from_dtype")),
+    ):
+        found = ConditionalPredictor(model.fit(table, y), random_state=0).fit(table, y)
+        assert found._on_pool is None
+        assert_allclose(found.predict_proba(table[:5]).sum(axis=1), 1)
