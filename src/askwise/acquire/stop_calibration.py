@@ -20,7 +20,7 @@ from askwise.acquire.stopping import Stopping
 from askwise.acquire.unseen import check_distinct, check_unseen, digests, rounded_keys
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.parameters import Flag, check_values
+from askwise.parameters import Flag, Limits, check_values
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
@@ -105,7 +105,7 @@ class StopCalibration:
         True
         """
         goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional)
-        limits = {"coverage": INSIDE, "by_class": Flag()}
+        limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
         check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
         rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit)
