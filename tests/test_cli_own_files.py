@@ -174,6 +174,24 @@ def test_acquire_by_steps_within_a_budget(files, tmp_path):
     assert set(table["feature"].dropna()) == {"color"}, "age is known and the panel costs too much"
 
 
+def test_nothing_that_is_read_is_overwritten(files, tmp_path):
+    folder, _ = files
+    cases, link = folder / "test.csv", tmp_path / "link.csv"
+    link.symlink_to(cases)
+    before = cases.read_bytes()
+    for command in ("acquire", "evaluate"):
+        for place in (cases, link, folder / "selector" / "out.csv"):
+            assert "would overwrite or alter" in run(command, folder / "selector", cases, "-o", place, code=2).stderr
+    assert cases.read_bytes() == before
+    askwise.load(folder / "selector")
+    twice = pd.read_csv(cases).assign(number=1)
+    twice.to_csv(tmp_path / "twice.csv", index=False)
+    result = run(
+        *("acquire", folder / "selector", tmp_path / "twice.csv", "--id", "number", "-o", tmp_path / "o.csv"), code=2
+    )
+    assert "holds 1 more than once" in result.stderr
+
+
 def test_ask_a_saved_selector(files):
     folder, _ = files
     lines = ["why?", "dose = 9", "-", "u", "color = red", "q"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from askwise.errors import InvalidInput, listed
+from askwise.parameters import Number
 
 FORMS = (
     "a matrix with a row per true class and a column per class decided for, {true class: cost of a wrong decision} "
@@ -80,8 +80,7 @@ def _position(label: Any, classes: np.ndarray) -> int:
 
 
 def _cost(cost: Any, true: Any, decided: Any) -> float:
-    is_number = isinstance(cost, numbers.Real) and not isinstance(cost, bool | np.bool_)
-    if not is_number or not np.isfinite(float(cost)) or float(cost) < 0:
+    if not Number().allows(cost):
         raise InvalidInput(
             f"error_costs: the cost of deciding for {decided} where {true} is true must be a finite number >= 0, in "
             f"the unit of the prices; got {cost!r}."

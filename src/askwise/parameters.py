@@ -58,9 +58,14 @@ class Number:
         return f"a number in {'(' if self.above else '['}{self.low:g}, {self.high:g}{')' if self.below else ']'}"
 
     def allows(self, value: Any) -> bool:
-        if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        if not isinstance(value, Real) or isinstance(value, bool):
             return False
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond all floats
+            return False
+        if not np.isfinite(number):
+            return False
         at_end = (self.above and number == self.low) or (self.below and number == self.high)
         return self.low <= number <= self.high and not at_end
 

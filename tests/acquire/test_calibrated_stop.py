@@ -17,6 +17,8 @@ import askwise
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquire import CalibratedStop, Confidence, Random
 from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
+from askwise.acquire.unseen import check_distinct
+from askwise.rows import EncodedRows
 
 PRICES = Prices([0, 2, 3, 3, 1, 1], shared=[([2, 3], 1.5)])
 
@@ -215,7 +217,7 @@ def test_calibration_rows_that_cannot_support_the_promise_are_refused(fitted):
         ((seen, seen_labels), {"agreement": 0.9}, "200 of 200 rows were given to fit"),
         ((pd.concat([X, seen[:20]]),), {"agreement": 0.9}, "20 of 170 rows were given to fit"),
         ((X,), {"agreement": 0.9, "budget": 1}, "even without an early stop"),
-        ((X, y), {"agreement": 0.9, "coverage": 1.0}, "coverage must be between 0 and 1"),
+        ((X, y), {"agreement": 0.9, "coverage": 1.0}, "coverage must be a number in"),
         ((X,), {"average_price": 100}, "Ask for less"),
     ]
     before = fitted.stop_
@@ -223,6 +225,33 @@ def test_calibration_rows_that_cannot_support_the_promise_are_refused(fitted):
         with pytest.raises(InvalidInput, match=message):
             fitted.calibrate_stop(*args, **options)
         assert fitted.stop_ is before
+
+
+def test_copies_are_recognized_although_they_were_rounded(fitted):
+    X, _ = drawn(200, 0)
+    for copies in (X.astype("float32"), X * (1 + 1e-12)):
+        with pytest.raises(InvalidInput, match="rows were given to fit as well"):
+            fitted.calibrate_stop(copies, agreement=0.9)
+    fresh = drawn(60, 1)[0]
+    empty = pd.DataFrame(np.nan, range(60), fresh.columns)
+    for repeating in (pd.concat([fresh.iloc[:1]] * 60), pd.concat([fresh.iloc[:30]] * 2), empty):
+        with pytest.raises(InvalidInput, match="rows repeat another one"):
+            fitted.calibrate_stop(repeating, agreement=0.9)
+    fitted.calibrate_stop(pd.concat([fresh, fresh.iloc[:2]]), agreement=0.9)  # as chance could have it
+    discrete = drawn(200, 0)[0].round() > 0  # rows that repeat in training may repeat in calibration
+    keys = EncodedRows(discrete.to_numpy(dtype=float)).keys()
+    check_distinct(keys[:100], keys[100:], "X_cal")
+
+
+def test_arguments_of_the_wrong_type_are_refused_by_name(fitted):
+    X, y = drawn(60, 1)
+    for name, value in (("conditional", "yes"), ("by_class", 2), ("agreement", 10**400), ("coverage", 10**400)):
+        with pytest.raises(InvalidInput, match=name):
+            fitted.calibrate_stop(X, y, **{"agreement": 0.9, name: value})
+    with pytest.raises(InvalidInput, match=r"y_cal holds \['low'\]"):
+        fitted.calibrate_stop(X, [["low"], *y[1:]], agreement=0.9)
+    with pytest.raises(InvalidInput, match="finite number >= 0"):
+        fitted.start().suggest_set(10**400)
 
 
 def test_without_rows_training_rows_are_cross_fitted_and_the_promise_is_an_estimate(fitted):

@@ -347,3 +347,29 @@ def test_a_folder_appears_complete_or_not_at_all(folder, tmp_path, monkeypatch):
     selector.save(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "saved"]
     assert askwise.load(folder).features_ == selector.features_
+
+
+def test_a_file_is_never_moved_aside_for_a_folder(folder, tmp_path, monkeypatch):
+    selector = askwise.load(folder)
+    table = tmp_path / "table.csv"
+    table.write_text("a,b")
+    with pytest.raises(InvalidInput, match="not a folder"):
+        selector.save(tmp_path / "new" / ".." / "table.csv")
+    late, fsync = tmp_path / "late.csv", os.fsync
+
+    def meanwhile(handle):
+        fsync(handle)
+        late.write_text("a,b")
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    with pytest.raises(InvalidInput, match="not a folder"):
+        selector.save(late)
+    assert table.read_text() == late.read_text() == "a,b"
+
+
+def test_a_folder_in_place_of_a_file_and_things_that_are_no_class_are_refused(folder):
+    for trusted in (None, [5], "os.system"):
+        refused(folder, "trusted must be a list", trusted=trusted)
+    (folder / "state.json").unlink()
+    (folder / "state.json").mkdir()
+    refused(folder, "not a regular file")

@@ -114,6 +114,27 @@ def test_a_case_in_memory_is_not_computed_again(folder, selector, sqlite):
     assert len(replayed) == 1
 
 
+def test_a_case_that_another_process_deletes_meanwhile_is_not_found(folder, selector, sqlite, monkeypatch):
+    here, there = process(folder, selector, sqlite), process(folder, selector, sqlite)
+    find = here._store.case
+
+    def deleted_after(case_id):
+        row = find(case_id)
+        there.delete(case_id, "bob")
+        return row
+
+    for steps in ("nothing in memory", "an older version in memory"):
+        case = there.start(NewCase(), "ann")["id"]
+        if steps == "an older version in memory":
+            here.view(case)
+            there.add(case, answer(1), "bob")
+        with monkeypatch.context() as patch:
+            patch.setattr(here._store, "case", deleted_after)
+            with pytest.raises(Refused) as refused:
+                here.view(case)
+        assert refused.value.status == 404, steps
+
+
 def test_a_refused_answer_leaves_the_case_as_it_was(folder, selector, sqlite):
     cases = process(folder, selector, sqlite)
     case = cases.start(NewCase(), "ann")

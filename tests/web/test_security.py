@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+import uvicorn
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
@@ -15,6 +16,7 @@ import askwise
 from askwise.errors import InvalidInput
 from askwise.web import guard, logs
 from askwise.web.app import create_app
+from askwise.web.connection import PromptProtocol
 from askwise.web.database import migrate
 from askwise.web.security import check_bind, read_tokens
 from askwise.web.settings import Settings
@@ -108,6 +110,7 @@ def test_token_files_that_would_not_protect_are_refused(tmp_path):
         ("ann-has-this-token", "Line 1 .* at least 16"),
         (":ann-has-this-token", "must be name:token"),
         ("ann:ann has this token", "no spaces"),
+        ("ann:ann-has-this\0token", "visible"),
         ("ann:ann-has-this-token\nann:ann-has-that-token", "Line 2 .* repeats"),
         ("ann:ann-has-this-token\nbob:ann-has-this-token", "Line 2 .* repeats"),
     ]:
@@ -115,6 +118,8 @@ def test_token_files_that_would_not_protect_are_refused(tmp_path):
         with pytest.raises(InvalidInput, match=message) as refusal:
             read_tokens(path)
         assert "this-token" not in str(refusal.value)
+    path.write_bytes(b"\xef\xbb\xbfann:ann-has-this-token")  # as Windows writes it
+    assert read_tokens(path).name_of("ann-has-this-token") == "ann"
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_tokens(tmp_path / "nowhere")
 
@@ -174,6 +179,36 @@ def test_a_request_that_never_ends_is_given_up(monkeypatch):
 
     with pytest.raises(Exception, match="408"):
         asyncio.run(read())
+
+
+def test_a_connection_without_a_complete_head_is_closed(serve, monkeypatch):
+    monkeypatch.setattr(PromptProtocol, "seconds", 0.3)
+    config = uvicorn.Config(serve().app, port=0, log_config=None, http=PromptProtocol)
+    server = uvicorn.Server(config)
+
+    async def closed_after(*parts):
+        address = server.servers[0].sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*address)
+        for part in parts:
+            writer.write(part)
+            await asyncio.sleep(0.1)
+        received = await asyncio.wait_for(reader.read(), 4)
+        writer.close()
+        return received
+
+    async def ask():
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        found = [await closed_after(), await closed_after(b"GET /health HT"), await closed_after(whole, b"GET /hea")]
+        server.should_exit = True
+        await running
+        return found
+
+    silent, slow, second = asyncio.run(ask())
+    assert silent == slow == b""
+    assert second.startswith(b"HTTP/1.1 200")
 
 
 def test_nothing_of_an_error_reaches_the_client_and_no_value_the_log(serve, monkeypatch, lines):

@@ -20,7 +20,7 @@ from askwise.acquire.policies import Policy
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.stopping import Stopping
 from askwise.errors import InvalidInput
-from askwise.parameters import POSITIVE, Number
+from askwise.parameters import POSITIVE, Flag, Number
 from askwise.prices import Prices
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Goal:
                 raise InvalidInput(f"{name} must be between 0 and 1, both excluded; got {getattr(self, name)!r}.")
         if self.average_price is not None and not POSITIVE.allows(self.average_price):
             raise InvalidInput(f"average_price must be a finite number > 0; got {self.average_price!r}.")
+        if not Flag().allows(self.conditional):
+            raise InvalidInput(f"conditional must be True or False; got {self.conditional!r}.")
         if self.average_price is not None and self.conditional:
             raise InvalidInput("conditional=True is for agreement and accuracy_gap; average_price has no risk.")
 

@@ -17,9 +17,10 @@ from askwise.acquire.policies import Policy, Static
 from askwise.acquire.prediction_sets import PredictionSets
 from askwise.acquire.savings import LEVELS, check_levels, savings_table
 from askwise.acquire.stopping import Stopping
-from askwise.acquire.unseen import check_unseen, digests
+from askwise.acquire.unseen import check_distinct, check_unseen, digests, rounded_keys
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
+from askwise.parameters import Flag, Limits, check_values
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.prices import Prices, check_budget
 from askwise.progress import track
@@ -104,8 +105,8 @@ class StopCalibration:
         True
         """
         goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional)
-        if not INSIDE.allows(coverage):
-            raise InvalidInput(f"coverage must be between 0 and 1, both excluded; got {coverage!r}.")
+        limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
+        check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
         rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit)
         share = None
@@ -175,15 +176,18 @@ class StopCalibration:
         rows = self._encode(X)
         if y is None and goal.accuracy_gap is not None:
             raise InvalidInput("calibrate_stop: accuracy_gap needs the labels y_cal; agreement does without.")
-        if y is not None and np.shape(y) != (len(rows),):
-            raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {np.shape(y)}.")
+        given = None if y is None else np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+        if given is not None and given.shape != (len(rows),):
+            raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
         training = getattr(self.predictor_, "training_rows_", None)
         if training is not None:
-            check_unseen(rows.keys(), training.keys(), "X_cal")
+            keys, seen = rounded_keys(rows), rounded_keys(training)
+            check_unseen(keys, seen, "X_cal")
+            check_distinct(keys, seen, "X_cal")
         if self.calibrated_on_ is not None:
             check_unseen(digests(rows), self.calibrated_on_, "X_cal")
         goal.check_rows(len(rows))
-        labels = None if y is None else class_positions(self.classes_, np.asarray(y), "y_cal")
+        labels = None if given is None else class_positions(self.classes_, given, "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
 
     def _early_share(self, runs: FullRuns, budget: float, cross_fitted: bool) -> tuple[FullRuns, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Rows to calibrate on: checked, and refused where they were training rows."""
+"""Rows to calibrate on: checked, and refused where they were training rows or are copies of each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
@@ -16,10 +16,20 @@ CHANCE = 1e-3
 """Rows are taken for training rows where so many equal ones are less probable than this."""
 
 
+PAIRS_UNSEEN = 7
+"""So many pairs can be expected where none was seen, with a probability of about 1 - CHANCE."""
+
+
 def digests(rows: EncodedRows) -> np.ndarray:
     """(n,) a number per row by which it can be recognized; no value can be read from it."""
-    keys = [key.tobytes() for key in list(rows.keys())]
+    keys = [key.tobytes() for key in list(rounded_keys(rows))]
     return np.array([int.from_bytes(blake2b(key, digest_size=8).digest()) for key in keys], dtype=np.uint64)
+
+
+def rounded_keys(rows: EncodedRows) -> np.ndarray:
+    """(n,) `EncodedRows.keys` in single precision: a copy is recognized although it was rounded on its way."""
+    with np.errstate(over="ignore"):
+        return rows.with_values(rows.values.astype(np.float32).astype(float)).keys()
 
 
 def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
@@ -30,7 +40,7 @@ def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
     Parameters
     ----------
     rows, seen
-        The `EncodedRows.keys` or the `digests` of the rows, and those of the rows that were given to `fit`.
+        The `rounded_keys` or the `digests` of the rows, and those of the rows that were given to `fit`.
     name
         The parameter that the rows were given as.
     """
@@ -45,10 +55,26 @@ def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
         )
 
 
+def check_distinct(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
+    """An error if more of `rows` repeat another one than chance explains, judged by pairs of equal rows in `seen`.
+
+    Copies count as cases of their own although they show nothing new: what is calibrated on them promises too much.
+    """
+    repeated = len(rows) - len(np.unique(rows))
+    count = np.unique(seen, return_counts=True)[1]
+    pairs = (count * (count - 1) / 2).sum() + PAIRS_UNSEEN
+    expected = pairs * (len(rows) * (len(rows) - 1)) / max(len(seen) * (len(seen) - 1), 1)
+    if poisson.sf(repeated - 1, expected) < CHANCE:
+        raise InvalidInput(
+            f"{name}: {repeated} of {len(rows)} rows repeat another one, more than among the rows given to fit. Copies "
+            "and empty rows show nothing new, so the promise would not hold. Give each case once."
+        )
+
+
 def labeled_unseen(rows: EncodedRows, y_unseen: Any, predictor: SubsetPredictor) -> tuple[EncodedRows, np.ndarray]:
     """Rows that `predictor` was not fitted on, and their labels as class positions; errors say what is wrong."""
     given = np.asarray(y_unseen)
     if given.shape != (len(rows),):
         raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
-    check_unseen(rows.keys(), predictor.training_rows_.keys(), "X_unseen")
+    check_unseen(rounded_keys(rows), rounded_keys(predictor.training_rows_), "X_unseen")
     return rows, class_positions(predictor.classes_, given, "y_unseen")

@@ -69,7 +69,7 @@ def acquire(
     """
     check_saved(folder)
     check_budget_option(budget)
-    if check_place(output).suffix not in (".csv", ".parquet"):
+    if check_place(output, reads=[folder, cases]).suffix not in (".csv", ".parquet"):
         raise InvalidInput(f"--output must end in .csv or .parquet; got {output}.")
     if engine is not None or address is not None:
         _check_streamed(opening, reading, output, steps)

@@ -38,7 +38,7 @@ def evaluate(
     """Measure a selector on new rows: what it saves, how often it is right, what it asks. Writes one page to show."""
     check_saved(folder)
     check_path(table)
-    if check_place(output).is_dir():
+    if check_place(output, reads=[folder, table]).is_dir():
         raise InvalidInput(f"--output {output} is a folder. Add a file name, such as evaluation.html.")
     from askwise.cli.findings import find
     from askwise.cli.manager_page import render

@@ -101,4 +101,4 @@ def check_ids(cases: pd.DataFrame, column: str) -> None:
     """Ids must differ: a case is found by its own."""
     repeated = cases[column][cases[column].duplicated()]
     if len(repeated):
-        raise InvalidInput(f"--id: {column!r} holds {repeated.iloc[0]!r} more than once; ids must differ.")
+        raise InvalidInput(f"--id: {column!r} holds {plain(repeated.iloc[0])!r} more than once; ids must differ.")

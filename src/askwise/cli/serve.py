@@ -111,6 +111,7 @@ def _run(settings: Settings) -> None:
     from askwise import load
     from askwise.web import logs
     from askwise.web.app import create_app
+    from askwise.web.connection import PromptProtocol
     from askwise.web.database import migrate
 
     try:  # several workers load it once more, each its own
@@ -133,6 +134,7 @@ def _run(settings: Settings) -> None:
             workers=settings.workers,
             host=settings.host,
             port=settings.port,
+            http=PromptProtocol,
             log_config=None,
             access_log=False,  # it would hold query strings; `askwise.web` writes its own
             server_header=False,

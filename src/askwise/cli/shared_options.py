@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -125,11 +125,16 @@ def check_saved(folder: Path) -> None:
         raise RefusedFolder(f"{folder} holds no manifest.json; it was not written by askwise, or not completely.")
 
 
-def check_place(path: Path, option: str = "--output") -> Path:
-    """`path`, if something can be written there."""
+def check_place(path: Path, option: str = "--output", reads: Sequence[Path] = ()) -> Path:
+    """`path`, if something can be written there that is neither a file that the command reads nor in such a folder."""
     parent = path.resolve().parent
     if not parent.is_dir():
         raise InvalidInput(f"{option} {path} cannot be written: there is no folder {parent}. Create it.")
     if not os.access(parent, os.W_OK):
         raise InvalidInput(f"{option} {path} cannot be written: the folder is read-only. Choose another.")
+    for source in reads:
+        if any(place.exists() and os.path.samefile(place, source) for place in (path, parent)):
+            raise InvalidInput(
+                f"{option} {path} would overwrite or alter {source}, which is read. Choose another place."
+            )
     return path

@@ -86,8 +86,12 @@ class Allowed:
     """
 
     def __init__(self, trusted: Iterable[Any] = ()) -> None:
-        if isinstance(trusted, str):
+        if isinstance(trusted, str) or not isinstance(trusted, Iterable):
             raise InvalidInput(f"trusted must be a list of classes or of their full names; got {trusted!r}.")
+        trusted = list(trusted)
+        for given in trusted:
+            if not isinstance(given, str) and not hasattr(given, "__qualname__"):
+                raise InvalidInput(f"trusted must be a list of classes or of their full names; it holds {given!r}.")
         self._given: Mapping[str, Any] = {t if isinstance(t, str) else name_of(t): t for t in trusted}
 
     @property

@@ -27,13 +27,13 @@ def write_folder(
 ) -> None:
     """Write `files` and their manifest under another name, then rename; a folder saved before is replaced."""
     key = None if key_file is None else read_key(key_file)
+    target.parent.mkdir(parents=True, exist_ok=True)  # first: "new/../file" exists once "new" does
     check_target(target)
     listed = {name: {"size": len(content), "sha256": _digest(content)} for name, content in files.items()}
     described = write_json({"format": "askwise", "format_version": FORMAT, **manifest, "files": listed}, indent=1)
     everything = {**files, MANIFEST: described}
     if key is not None:
         everything[SIGNATURE] = _signature(described, key).encode()
-    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         part.mkdir()
@@ -162,10 +162,11 @@ def _read_regular(path: Path, largest: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read ({error.strerror}); the folder is incomplete or altered.") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise InvalidInput(f"{path} is not a regular file.")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidInput(f"{path} is not a regular file.")
         if status.st_size > largest:
             raise InvalidInput(f"{path} has {status.st_size} bytes, more than the {largest} that are expected.")
         return file.read(status.st_size + 1)
@@ -173,6 +174,7 @@ def _read_regular(path: Path, largest: int) -> bytes:
 
 def _put_in_place(part: Path, target: Path) -> None:
     """Rename `part` to `target`; what stood there is removed afterwards, and put back if the renaming fails."""
+    check_target(target)  # again: something may have been put there meanwhile
     if not os.path.lexists(target):
         part.rename(target)
         return

@@ -156,7 +156,10 @@ def _answers(selector: Any) -> np.ndarray:
 
 
 def _alike(found: np.ndarray, expected: Any) -> bool:
-    given = np.asarray(expected, dtype=float)
+    try:
+        given = np.asarray(expected, dtype=float)
+    except (TypeError, ValueError):
+        return False
     return found.shape == given.shape and np.allclose(found, given, atol=1e-5)
 
 

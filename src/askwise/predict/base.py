@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -218,7 +218,7 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
 def class_positions(classes: np.ndarray, y: np.ndarray, name: str = "y") -> np.ndarray:
     """(n,) position of each label in `classes`, in any order; unknown labels are refused."""
     position = {label: c for c, label in enumerate(classes.tolist())}
-    unknown = [label for label in y.tolist() if label not in position]
+    unknown = [label for label in y.tolist() if not isinstance(label, Hashable) or label not in position]
     if unknown:
         raise InvalidInput(
             f"{name} holds {unknown[0]!r}, which the wrapped model does not know; its classes are {classes.tolist()}."

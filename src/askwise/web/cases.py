@@ -92,7 +92,7 @@ class Cases:
             row = self._row(case_id)
             if version is None or version == row.version:
                 return self._open(row).view
-            return self._replay(row.label, self._store.events(case_id)[:version]).view
+            return self._replay(row.label, self._events(case_id)[:version]).view
 
     def delete(self, case_id: str, by: str) -> None:
         """Delete a case for good; the trail keeps that it was."""
@@ -152,25 +152,29 @@ class Cases:
         with self._guard:
             kept = self._kept.pop(row.id, None)
         if kept is None or kept.version > row.version:
-            kept = self._replay(row.label, self._store.events(row.id))
+            kept = self._replay(row.label, self._events(row.id))
         elif kept.version < row.version:
-            with self._computing:
-                kept.replay(self._store.events(row.id, after=kept.version))
+            events = self._events(row.id, after=kept.version)
+            with self._computing, _replaying(kept.model):
+                kept.replay(events)
                 _ = kept.view
         self._keep(kept)
         return kept
 
     def _replay(self, label: str, events: list[Event]) -> Opened:
         self._replayed()
-        with self._computing:
-            try:
-                opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
-                opened.replay(events[1:])
-            except InvalidInput as error:
-                message = f"The case was recorded with another model ({events[0].model}), and this one refuses it"
-                raise Refused(409, f"{message}: {error} Its trail can be exported.") from None
+        with self._computing, _replaying(events[0].model):
+            opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
+            opened.replay(events[1:])
             _ = opened.view
         return opened
+
+    def _events(self, case_id: str, after: int = 0) -> list[Event]:
+        """The events of a case; another process may have deleted it after its row was read."""
+        events = self._store.events(case_id, after)
+        if not events or events[-1].type == "deleted":
+            raise no_case(case_id)
+        return events
 
     def _session(self, start: Mapping[str, Any]) -> Session:
         """A session with what was known; with the calibrated stop, if it was calibrated for this budget."""
@@ -226,6 +230,16 @@ class Cases:
     def _drop(self, case_id: str) -> None:
         with self._guard:
             self._kept.pop(case_id, None)
+
+
+@contextmanager
+def _replaying(model: str) -> Iterator[None]:
+    """Tell a client of a case that cannot be replayed, because the selector is another one now."""
+    try:
+        yield
+    except InvalidInput as error:
+        message = f"The case was recorded with another model ({model}), and this one refuses it"
+        raise Refused(409, f"{message}: {error} Its trail can be exported.") from None
 
 
 @contextmanager

@@ -39,8 +39,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        return failure(422, str(first["msg"]), _field(first["loc"]))
+        field = _field(error.errors()[0]["loc"])
+        return failure(422, _message([one for one in error.errors() if _field(one["loc"]) == field]), field)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -54,6 +54,19 @@ def install(app: FastAPI) -> None:
 def _field(where: Sequence[Any]) -> str | None:
     """The name of a field as a client knows it: known.age, not ('body', 'known', 'age', 'int')."""
     kind, *names = where
+    if kind == "body":  # what follows names the types that were tried
+        names = names[: 2 if names[:1] == ["known"] else 1]
     if kind == "body" and names and isinstance(names[0], int):  # a position in JSON that cannot be read
         return None
     return ".".join(map(str, names)) or None
+
+
+def _message(errors: Sequence[Any]) -> str:
+    """What is wrong with a field; of one that takes several types, what is wrong with the value of the right type."""
+    told = [one for one in errors if not one["type"].endswith("_type") and one["type"] != "int_from_float"]
+    if len(errors) > 1 and not told:
+        several = any(one["type"] == "bool_type" for one in errors)
+        return (
+            "must be a number, true, false, text, or an object of them for a group" if several else "must be a number"
+        )
+    return str((told or errors)[0]["msg"]).removeprefix("Value error, ")

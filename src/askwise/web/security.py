@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 from pathlib import Path
 
 from askwise.errors import InvalidInput
@@ -57,7 +58,7 @@ def read_tokens(path: str | Path | None) -> Tokens:
     if path is None:
         return Tokens({})
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise InvalidInput(f"--token-file {str(path)!r} cannot be read: {reason}.") from None
@@ -94,9 +95,9 @@ def _parsed(line: str, where: str) -> tuple[str, str]:
     name, _, token = (part.strip() for part in line.partition(":"))
     if not name or not name.isprintable():
         raise InvalidInput(f"{where} must be name:token, with a name that says who it is.")
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or any(c.isspace() for c in token):
+    if len(token) < SHORTEST_TOKEN or not re.fullmatch("[!-~]+", token):
         raise InvalidInput(
-            f"{where}: a token must have at least {SHORTEST_TOKEN} ASCII characters and no spaces. Make one with: "
+            f"{where}: a token must have at least {SHORTEST_TOKEN} visible ASCII characters, no spaces. Make one with: "
             'python -c "import secrets; print(secrets.token_urlsafe(32))"'
         )
     return name, token
