@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
-from askwise.acquire.calibrate import sizes_visited
+from askwise.acquire.calibrate import VisitedStates, calibrated, sizes_visited
 from askwise.acquire.unseen import check_unseen
 from askwise.predict import LocalPredictor
 from askwise.rows import EncodedRows
@@ -225,3 +225,20 @@ def test_sizes_are_all_of_few_features_and_a_dozen_of_many():
     assert len(many) <= 12
     assert many[:3] == [0, 1, 2]
     assert many[-1] == 783
+
+
+def test_temperatures_that_do_not_lower_the_log_loss_of_other_cases_are_not_used():
+    """Answers that are calibrated already, of few cases: temperatures only fit their noise."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(20):
+        proba = rng.dirichlet(np.ones(3), size=24)
+        labels = (proba.cumsum(axis=1) < rng.random((24, 1))).sum(axis=1)
+        states = VisitedStates(np.arange(24), np.arange(24) % 3, proba, None, labels, proba.argmax(axis=1))
+        calibration, report = calibrated(states, 3, lambda proba: proba.argmax(axis=1))
+        before, after = (np.average(report[stage], weights=report["rows"]) for stage in ("before", "after"))
+        lower = after < before
+        assert report["kept"].all() == report["kept"].any() == lower
+        assert (calibration.temperatures == 1).all() != lower
+        found.append(lower)
+    assert 0 < sum(found) < 20

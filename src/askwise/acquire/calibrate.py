@@ -118,7 +118,8 @@ def calibrated(
 ) -> tuple[Calibration, pd.DataFrame]:
     """The calibration fitted on the states, and the log loss before and after, by size.
 
-    The log loss after is that of temperatures fitted without the case, so that it holds for other cases, too.
+    The log loss after is that of temperatures fitted without the case, so that it holds for other cases, too. If it is
+    not lower, the temperatures are 1 (`kept` is False in the report).
 
     Parameters
     ----------
@@ -128,11 +129,14 @@ def calibrated(
         Function of probabilities (N, C) that returns the positions of the classes decided for.
     """
     calibration, spread = fit_temperatures(states.proba, states.size, states.labels, n_features)
+    report = _report(states, n_features, spread)
+    if not report["kept"].all():
+        calibration = Calibration(np.ones(n_features + 1))
     proba = calibration.proba(states.proba, states.size)
     votes, decision = proba if states.votes is None else states.votes, decisions(proba)
     chosen = np.arange(len(decision)), decision
     final_map = fit_final(votes[chosen], proba[chosen], decision == states.final)
-    return replace(calibration, final_map=final_map), _report(states, n_features, spread)
+    return replace(calibration, final_map=final_map), report
 
 
 def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:
@@ -142,7 +146,8 @@ def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFra
         rest, held = states.take(part != k), states.take(part == k)
         without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
-    return losses_by_size(states.size, log_losses(states.proba, states.labels), after)
+    before = log_losses(states.proba, states.labels)
+    return losses_by_size(states.size, before, after).assign(kept=bool(after.mean() < before.mean()))
 
 
 def losses_by_size(size: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:
