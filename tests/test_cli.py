@@ -585,7 +585,7 @@ def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
     dialog._advise(suggestion)
     said = capsys.readouterr().out
     assert "You could stop" not in said
-    assert "expected gain 0.000 nats" in said
+    assert "why: It is free. Next best: signal." in said
 
 
 def test_no_advice_to_stop_under_a_warning():

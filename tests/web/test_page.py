@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from tests.web.browser import axe_script, chromium, served
 from tests.web.heart_desk import save_heart
@@ -215,8 +215,8 @@ def test_a_newer_state_is_shown_and_nothing_typed_is_lost(address, open_page):
     case = f"{address}api/cases/{page.url.split('/')[-1]}"
 
     def elsewhere(**event):
-        version = httpx.get(case).json()["version"]
-        assert httpx.post(f"{case}/events", json={**event, "version": version}).status_code == 200
+        version = httpx2.get(case).json()["version"]
+        assert httpx2.post(f"{case}/events", json={**event, "version": version}).status_code == 200
 
     choose(page, "Cholesterol")
     page.keyboard.type("251")
