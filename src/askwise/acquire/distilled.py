@@ -13,11 +13,10 @@ from askwise.acquire.acquisition import Acquisition, purchases
 from askwise.acquire.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
 from askwise.acquire.lookahead import Lookahead
 from askwise.acquire.pays_off import ExpectedSaving
-from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.policies import Greedy, Policy, PolicyContext
 from askwise.acquire.teachers import Teacher, teachers_of
 from askwise.errors import InvalidInput
 from askwise.parameters import SHARE, WIDTHS, Limits, Whole, check_limits
-from askwise.value import per_cost
 
 EPOCHS = 20
 """Passes over all states in each round; the last round has twice as many."""
@@ -147,8 +146,7 @@ class Distilled(Policy):
         return found
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        by_root = getattr(self.exact_, "price_rule", None) == "root"
-        return per_cost(scores, np.sqrt(state.prices.now(state.mask))) if by_root else scores
+        return Greedy.gains(self.exact_, scores, state) if isinstance(self.exact_, Greedy) else scores
 
     def _train(self, teachers: list[Teacher], context: PolicyContext, n: int, rng: np.random.Generator) -> None:
         start = teachers[0].start_scores()

@@ -76,10 +76,10 @@ def _settled(trace: list[dict[str, Any]], desk: Any) -> str:
 
 def _stopped(selector: Any, one: pd.DataFrame) -> dict[str, Any]:
     """Where the calibrated stop would have ended the case."""
-    from askwise.cli.resumable import one_row_each
     from askwise.columns import plain
+    from askwise.scale.parts import ends_of
 
-    end = one_row_each(selector.acquire(one, stop="calibrated")).iloc[0]
+    end = ends_of(selector.acquire(one, stop="calibrated"), one.index.to_numpy(), "prediction").iloc[0]
     return {name: plain(end[name]) for name in ("n_bought", "bought", "spent", "prediction")}
 
 

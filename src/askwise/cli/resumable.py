@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Trajectory
 from askwise.columns import plain
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.files import write_whole
 from askwise.progress import track
+from askwise.scale.parts import ends_of
 
 
 class Resumable:
@@ -63,7 +63,7 @@ class Resumable:
             self.resumed += len(cases)
             return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
         run = selector.acquire(cases, budget=self.options["budget"], stop=self.options["stop"], known=known)
-        table = run.to_frame() if self.options["steps"] else one_row_each(run)
+        table = run.to_frame() if self.options["steps"] else ends_of(run, cases.index.to_numpy(), "all")
         rows = {str(name): [cell if cell is None else plain(cell) for cell in table[name]] for name in table.columns}
         write_whole(path, json.dumps(rows))
         return pd.DataFrame(rows)  # as it is read again, so that a resumed run writes the same file
@@ -76,18 +76,6 @@ class Resumable:
             write_whole(self.output, table.to_parquet(index=False))
         except ImportError:
             raise AskwiseError('Writing Parquet needs pyarrow: pip install "askwise[arrow]".') from None
-
-
-def one_row_each(run: Trajectory) -> pd.DataFrame:
-    """The end of each case: decision, probabilities, what was bought in order and what it cost."""
-    steps = run.to_frame()
-    last = steps.groupby("case", sort=False).tail(1).drop(columns=["step", "feature", "cost"])
-    names = np.array([*run.features, None], dtype=object)
-    bought = [[str(name) for name in names[order] if name is not None] for order in run.order]
-    last = last.reset_index(drop=True)
-    last.insert(1, "n_bought", [len(features) for features in bought])
-    last.insert(2, "bought", [" > ".join(features) for features in bought])
-    return last
 
 
 def _known_mask(selector: Any, features: Iterable[str]) -> np.ndarray:

@@ -202,7 +202,7 @@ class BeliefModel:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
         agreement = self.agreement(belief)
-        final = self.decision_is_final(belief)
+        final = self._final(belief, agreement)
         return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
 
     def agreement(self, belief: Belief) -> np.ndarray:
@@ -212,7 +212,9 @@ class BeliefModel:
 
     def decision_is_final(self, belief: Belief) -> np.ndarray:
         """(n,) probability that the full row is decided alike: the raw agreement if there is no `Calibration`."""
-        agreement = self.agreement(belief)
+        return self._final(belief, self.agreement(belief))
+
+    def _final(self, belief: Belief, agreement: np.ndarray) -> np.ndarray:
         assert belief.complete is not None
         if self.calibration is None:
             return agreement

@@ -81,9 +81,10 @@ def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
     if write != "order":
         found = run.said.after(run.n_steps)
         table["prediction"] = run.classes[found.decision]
+        if write == "all":  # in the order of `Trajectory.to_frame`
+            table |= {"agreement": found.agreement, "decision_is_final": found.decision_is_final}
         table |= {f"proba_{label}": found.proba[:, c] for c, label in enumerate(run.classes)}
         if write == "all":
-            table |= {"agreement": found.agreement, "decision_is_final": found.decision_is_final}
             table |= found.uncertainty.as_dict()
     return pd.DataFrame(table)
 
