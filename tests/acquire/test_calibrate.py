@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
-from askwise.acquire.calibrate import VisitedStates, calibrated, sizes_visited
-from askwise.acquire.unseen import check_unseen
+from askwise.acquire.calibration.unseen import check_unseen
+from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, sizes_visited
 from askwise.predict import LocalPredictor
 from askwise.rows import EncodedRows
 

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Acquisition, Distilled, Greedy, Policy, Random, Static
 from askwise.acquire.acquisition import nothing_known
-from askwise.acquire.policies import CachedPolicy
+from askwise.acquire.policies.base import CachedPolicy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, wrap

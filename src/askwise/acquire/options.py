@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from askwise.acquire.distilled import Distilled
-from askwise.acquire.dqn import DQN
-from askwise.acquire.lookahead import Lookahead
-from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.acquire.policies.base import Greedy, Policy, Random, Static
+from askwise.acquire.policies.distilled import Distilled
+from askwise.acquire.policies.dqn import DQN
+from askwise.acquire.policies.lookahead import Lookahead
 from askwise.epistemic import (
     AuxiliaryEnsemble,
     EpistemicEstimator,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.imitation import LabeledStates, StateInputs
-from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.imitation import LabeledStates, StateInputs
 from askwise.epistemic import BeliefModel
 from askwise.rows import EncodedRows
 

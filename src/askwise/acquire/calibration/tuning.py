@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from askwise.acquire.calibrate import VisitedStates, calibrated, losses_by_size, sizes_visited
+from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, losses_by_size, sizes_visited
 from askwise.epistemic import BeliefModel
 from askwise.predict.calibration import USUAL_FLOOR, Calibration, fit_temperatures, log_losses
 from askwise.predict.conditional import ConditionalPredictor

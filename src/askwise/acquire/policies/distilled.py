@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 from askwise.acquire.acquisition import Acquisition, purchases
-from askwise.acquire.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
-from askwise.acquire.lookahead import Lookahead
-from askwise.acquire.pays_off import ExpectedSaving
-from askwise.acquire.policies import Greedy, Policy, PolicyContext
-from askwise.acquire.teachers import Teacher, teachers_of
+from askwise.acquire.policies.base import Greedy, Policy, PolicyContext
+from askwise.acquire.policies.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
+from askwise.acquire.policies.lookahead import Lookahead
+from askwise.acquire.policies.teachers import Teacher, teachers_of
+from askwise.acquire.stopping.pays_off import ExpectedSaving
 from askwise.errors import InvalidInput
 from askwise.parameters import SHARE, WIDTHS, Limits, Whole, check_limits
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Greedy, PolicyContext, purchases_of
+from askwise.acquire.policies.base import Greedy, PolicyContext, purchases_of
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows

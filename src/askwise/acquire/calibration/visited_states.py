@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.crossfit import Allowance, Fold
-from askwise.acquire.policies import Policy
+from askwise.acquire.calibration.crossfit import Allowance, Fold
+from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
