@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from askwise import DynamicFeatureSelector
 from askwise.acquire import Greedy
 from askwise.datasets import load
-from askwise.datasets.splits import split_rows
+from askwise.datasets.dataset import split_rows
 from askwise.reference_models import make_model
 from askwise.value import PRICE_RULES
 

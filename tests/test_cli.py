@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 from askwise.acquire import Policy
@@ -26,7 +28,7 @@ from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import choices_in_words, shown_number
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
-from askwise.desk import Desk
+from askwise.desk import Desk, Shown
 from askwise.reference_models import (
     MODELS,
     MOST_TEST_ROWS,
@@ -586,6 +588,28 @@ def test_a_free_feature_that_tells_nothing_is_no_reason_to_stop(capsys):
     said = capsys.readouterr().out
     assert "You could stop" not in said
     assert "why: It is free. Next best: signal." in said
+
+
+def test_a_person_at_a_terminal_confirms_an_unusual_value(monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(20, 80, 80), "sex": rng.choice(["f", "m"], 80)})
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    selector = DynamicFeatureSelector(model, epistemic=None, progress=False).fit(X, X["age"] > 50)
+    asked = "Age is usually 20 to 79; got 175. Keep it? [y/N]"
+    for terminal, typed, known in (
+        (True, ["175", "n", "33", "q"], {"age": 33}),
+        (True, ["175", "", "q"], {}),
+        (True, ["age = 175", "y", "q"], {"age": 175}),
+        (False, ["175", "q"], {"age": 175}),
+    ):
+        desk = Desk.of(selector, Desk(None, {"age": Shown("Age", low=20, high=79)}))
+        dialog = Dialog(make_console(), selector, desk, {}, None)
+        lines = iter(typed)
+        monkeypatch.setattr(dialog.console, "input", lambda prompt, lines=lines: next(lines))
+        monkeypatch.setattr("sys.stdin.isatty", lambda terminal=terminal: terminal)
+        dialog.run()
+        assert dialog.session.known == known
+        assert (asked in capsys.readouterr().out) == terminal
 
 
 def test_no_advice_to_stop_under_a_warning():

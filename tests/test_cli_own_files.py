@@ -15,6 +15,8 @@ import askwise
 from askwise.cli.app import app
 from askwise.cli.resumable import Resumable
 from askwise.desk import Desk
+from askwise.persistence.rebuild import Rebuilder
+from askwise.scale import parts
 
 pytest.importorskip("skops")
 
@@ -349,7 +351,7 @@ def test_bad_usage_is_refused_before_heavy_imports(tmp_path):
         assert words in message, arguments
 
 
-def test_acquire_streams_parquet_with_an_engine(files, tmp_path):
+def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     folder, _ = files
     cases = make_table(60, 9).drop(columns="outcome")
@@ -359,6 +361,12 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path):
     given = ("acquire", folder / "selector", tmp_path / "cases.parquet", "-o", streamed, "--engine", "local")
     facts = json.loads(run(*given, "--workers", 2, "--json").stdout)
     assert (facts["cases"], facts["parts"], facts["stop"]) == (60, 3, "calibrated")
+    loads = []
+    made = Rebuilder.__init__
+    monkeypatch.setattr(Rebuilder, "__init__", lambda self, *given: (loads.append(self), made(self, *given))[1])
+    parts.loaded.cache_clear()
+    run(*given[:4], tmp_path / "again.parquet", "--engine", "local")
+    assert len(loads) == 1, "the folder is loaded once"
     plain, other = pd.read_parquet(tmp_path / "plain.parquet"), pd.read_parquet(streamed)
     for name in ("bought", "spent", "prediction"):
         assert plain[name].tolist() == other[name].tolist()

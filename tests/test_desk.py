@@ -1,6 +1,7 @@
 """What a desk sees of a selector: completed, saved, loaded, and refused where it is wrong."""
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,14 @@ def test_what_is_not_given_comes_from_the_training_rows(selector):
     assert Desk.of(selector).label("c") == "c"
     with pytest.raises(InvalidInput, match="no feature 'agee'"):
         Desk.of(selector, Desk(None, {"agee": Shown("Age")}))
+
+
+def test_anything_else_than_a_desk_is_refused(selector, tmp_path):
+    wrong: Any
+    for wrong in ("desk", 5):
+        for call in (selector.start().why, partial(selector.save, tmp_path / "x", "training", None)):
+            with pytest.raises(InvalidInput, match=f"desk must be an askwise.desk.Desk or None; got {wrong!r}"):
+                call(wrong)
 
 
 def test_it_is_saved_with_the_selector_and_covered_by_its_checksums(selector, tmp_path):

@@ -30,6 +30,21 @@ class Shown:
     high: float | None = None
     values: list[Any] | None = None
 
+    def unusual(self, value: Any) -> str | None:
+        """How a number is outside of the range, in words; None if it is not, or if the value is no number.
+
+        >>> Shown("Age", "years", high=99).unusual(175)
+        'Age is usually at most 99 years; got 175.'
+        """
+        low, high = self.low, self.high
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        if (low is None or value >= low) and (high is None or value <= high):
+            return None
+        usual = f"at most {high:g}" if low is None else f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label} is usually {usual}{unit}; got {value:.10g}."
+
 
 @dataclass(frozen=True)
 class Desk:
@@ -45,7 +60,7 @@ class Desk:
 
         A number without a range has that of the training rows; labels are names unless given.
         """
-        given, schema = given or cls(), selector.schema_
+        given, schema = cls.checked(given), selector.schema_
         unknown = [name for name in given.features if name not in [*schema.features, *_column_names(schema)]]
         if unknown:
             raise InvalidInput(
@@ -60,6 +75,13 @@ class Desk:
                 cells = np.empty(0) if rows is None else rows.values[:, j]
                 features[own] = _completed(given.shown(own), schema.columns[j], cells)
         return cls(given.currency, features, given.target)
+
+    @classmethod
+    def checked(cls, given: Desk | None) -> Desk:
+        """What a caller gave as a desk; an empty one for None."""
+        if not isinstance(given, Desk | None):
+            raise InvalidInput(f"desk must be an askwise.desk.Desk or None; got {given!r}.")
+        return given or cls()
 
     @classmethod
     def load(cls, folder: str | Path, selector: Any, key_file: str | Path | None = None) -> Desk:

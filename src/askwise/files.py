@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from askwise.errors import AskwiseError
 
 
 def write_whole(target: Path, content: str | bytes) -> None:
@@ -18,3 +22,12 @@ def write_whole(target: Path, content: str | bytes) -> None:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Tell a user of a failure to write `target` in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise AskwiseError(f"{target} cannot be written: {error}. Choose another place.") from None

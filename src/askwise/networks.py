@@ -168,6 +168,12 @@ def train(
             after_epoch()
 
 
+def adam(options: Any) -> dict[str, Any]:
+    """The options of `train` that an estimator has as parameters of its own."""
+    names = ("batch_size", "learning_rate", "weight_decay", "progress")
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+
+
 def relu_network(widths: Sequence[int], dropout: Any = None) -> Any:
     """A fully connected torch network in single precision, `widths` from the inputs to the outputs.
 

@@ -30,6 +30,7 @@ _STYLE: dict[Any, Any] = {
     "text.parse_math": False,
     "font.size": 10,
     "text.color": INK,
+    "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": SOFT,
@@ -37,6 +38,7 @@ _STYLE: dict[Any, Any] = {
     "axes.titlesize": 10,
     "xtick.color": INK,
     "ytick.color": INK,
+    "grid.color": GRID,
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -25,11 +25,12 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise.datasets import Dataset
-from askwise.datasets.splits import split_rows
+from askwise.datasets.dataset import split_rows
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.progress import interruptible
 from askwise.schema import read_table
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
+from askwise.trees.growth import ProbableClassifier
 
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
 ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
@@ -101,7 +102,7 @@ def make_model(name: str, seed: int) -> Pipeline:
     return make_pipeline(columns, _classifier(name, seed))
 
 
-class IntegerLabels(ClassifierMixin, BaseEstimator):
+class IntegerLabels(ProbableClassifier):
     """Adapts a classifier that needs labels 0, 1, ... (XGBoost) to labels of any kind."""
 
     def __init__(self, classifier: Any) -> None:
@@ -114,9 +115,6 @@ class IntegerLabels(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         return np.asarray(self.classifier_.predict_proba(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def _classifier(name: str, seed: int) -> Any:

@@ -240,7 +240,7 @@ def test_copies_are_recognized_although_they_were_rounded(fitted):
     fitted.calibrate_stop(pd.concat([fresh, fresh.iloc[:2]]), agreement=0.9)  # as chance could have it
     discrete = drawn(200, 0)[0].round() > 0  # rows that repeat in training may repeat in calibration
     keys = EncodedRows(discrete.to_numpy(dtype=float)).keys()
-    check_distinct(keys[:100], keys[100:], "X_cal")
+    check_distinct(keys[:100], keys[100:])
 
 
 def test_arguments_of_the_wrong_type_are_refused_by_name(fitted):

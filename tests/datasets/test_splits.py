@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.datasets import Dataset, load
-from askwise.datasets.splits import split_rows
+from askwise.datasets.dataset import split_rows
 
 
 def made(y, row_groups=None):

@@ -17,8 +17,8 @@ from askwise.errors import InvalidInput
 from askwise.web.cases import Cases
 from askwise.web.database import connect, migrate
 from askwise.web.description import Description
+from askwise.web.failures import Refused
 from askwise.web.messages import NewCase, NewEvent
-from askwise.web.refusals import Refused
 from askwise.web.store import METADATA, Key, Store
 
 

@@ -16,8 +16,8 @@ import askwise
 from askwise.errors import InvalidInput
 from askwise.web import guard, logs
 from askwise.web.app import create_app
-from askwise.web.connection import PromptProtocol
 from askwise.web.database import migrate
+from askwise.web.guard import PromptProtocol
 from askwise.web.security import check_bind, read_tokens
 from askwise.web.settings import Settings
 

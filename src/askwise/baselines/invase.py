@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
-from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
+from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -98,17 +98,8 @@ class INVASE(FullRowBaseline):
             random = sample(n, n_features + 1, rng)[:, :-1]
             return full_rows, had, labels, torch.as_tensor(random, dtype=torch.float32)
 
-        train(
-            game.parameters(),
-            draw,
-            game.loss,
-            epochs=max(1, ceil(self.steps / ceil(n / self.batch_size))),
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            description="training selector and predictor",
-            progress=self.progress,
-        )
+        epochs, said = max(1, ceil(self.steps / ceil(n / self.batch_size))), "training selector and predictor"
+        train(game.parameters(), draw, game.loss, epochs=epochs, description=said, **adam(self))
         return Layers.from_torch(game.selector, "relu"), Layers.from_torch(game.predictor, "relu")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.networks import CellCoder, Layers, relu_network, seeded, train
+from askwise.networks import CellCoder, Layers, adam, relu_network, seeded, train
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
@@ -149,10 +149,8 @@ def train_partial_vae(
             draw,
             lambda x, seen, there: network(x, seen, there if options.reconstruct == "all" else seen),
             epochs=max(1, ceil(options.steps / ceil(len(rows) / options.batch_size))),
-            batch_size=options.batch_size,
-            learning_rate=options.learning_rate,
             description="training the partial autoencoder",
-            progress=options.progress,
+            **adam(options),
         )
         with torch.no_grad():
             slope, offset = (part.double().numpy() for part in network.folded())

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, sliced_dropout
-from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
+from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
@@ -127,17 +127,8 @@ class _Pursuit:
             rows = torch.arange(max(n, FEWEST_HISTORIES)) % n
             return rows, histories(rows, rng)
 
-        train(
-            [*self.querier.parameters(), *self.classifier.parameters()],
-            draw,
-            self._loss,
-            epochs=epochs,
-            batch_size=self.options.batch_size,
-            learning_rate=self.options.learning_rate,
-            weight_decay=self.options.weight_decay,
-            description=description,
-            progress=self.options.progress,
-        )
+        parameters = [*self.querier.parameters(), *self.classifier.parameters()]
+        train(parameters, draw, self._loss, epochs=epochs, description=description, **adam(self.options))
 
     def _random_histories(self, rows: Any, rng: np.random.Generator) -> Any:
         """Masks (n, M): a random number of random features that each row has."""

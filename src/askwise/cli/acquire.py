@@ -9,7 +9,7 @@ import typer
 
 from askwise.cli.console import failures, print_json
 from askwise.cli.evaluate import Folder
-from askwise.cli.shared_options import (
+from askwise.cli.options import (
     AsJson,
     Opening,
     Reading,
@@ -122,12 +122,12 @@ def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: boo
 
 def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
     """Acquire in bounded memory, and say what was written."""
-    from askwise.persistence import load
+    from askwise.persistence.folder import read_folder
     from askwise.scale import acquire_parquet
 
     with failures("Finished parts are kept beside the output; the same command resumes."):
-        calibrated = options["budget"] is None and not no_stop and load(folder).stop_ is not None
-        stop = "calibrated" if calibrated else None
+        has_stop = read_folder(folder, None, only=())[0]["stop"] is not None
+        stop = "calibrated" if has_stop and options["budget"] is None and not no_stop else None
         done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
     if as_json:
         facts = {"cases": done.n_cases, "parts": done.n_parts, "parts_resumed": done.n_resumed}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
+from askwise.acquire import Session
 from askwise.columns import Column
 from askwise.desk import Shown
 from askwise.errors import InvalidInput, listed
@@ -55,10 +56,15 @@ def parse_value(column: Column, text: str) -> Any:
     return column.parse_answer(text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text)
 
 
+def parse_command(column: Column, text: str) -> Command | None:
+    """The command that was typed; a word such as "help" may be a category instead."""
+    return None if len(text) > 1 and spells_category(column, text) else WORDS.get(text.lower())
+
+
 def parse_order(column: Column, text: str) -> str | None:
     """The price that was typed in ``set PRICE``; None for anything else, such as a category spelled like that."""
     found = _ORDER.fullmatch(text)
-    return None if found is None or (column.is_category and text in map(str, column.known)) else found[1]
+    return None if found is None or spells_category(column, text) else found[1]
 
 
 def find_column(schema: Schema, name: str) -> Column | None:
@@ -110,6 +116,14 @@ def as_answer(schema: Schema, feature: str, given: dict[str, Any]) -> Any:
     return dict(given) if grouped else next(iter(given.values()))
 
 
+def enter(session: Session, feature: str, answer: Any) -> None:
+    """Tell a session what was typed; None: the feature is unavailable."""
+    if answer is None:
+        session.unavailable(feature)
+    else:
+        session.answer(feature, answer)
+
+
 def looks_like(column: Column, shown: Shown) -> str:
     """What the values of a column look like."""
     if column.is_category:
@@ -117,8 +131,13 @@ def looks_like(column: Column, shown: Shown) -> str:
         typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
         return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
     unit = f" {shown.unit}" if shown.unit else ""
-    ends = [f"{end:g}" for end in (shown.low, shown.high) if end is not None]
-    return f"a number, usually {' to '.join(ends)}{unit}" if len(ends) == 2 else f"a number{unit}"
+    known = shown.low is not None and shown.high is not None
+    return f"a number, usually {shown.low:g} to {shown.high:g}{unit}" if known else f"a number{unit}"
+
+
+def spells_category(column: Column, text: str) -> bool:
+    """Whether a text is one of the categories of a column."""
+    return column.is_category and text in map(str, column.known)
 
 
 def _category(column: Column, text: str) -> Any:

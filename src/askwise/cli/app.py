@@ -14,14 +14,13 @@ import typer
 
 from askwise.cli.acquire import acquire
 from askwise.cli.ask import ask
-from askwise.cli.bench import bench
+from askwise.cli.bench import bench, report
 from askwise.cli.data import data
 from askwise.cli.demo import demo
 from askwise.cli.evaluate import evaluate
 from askwise.cli.explain import explain
 from askwise.cli.fit import fit
 from askwise.cli.prices import prices
-from askwise.cli.report import report
 from askwise.cli.serve import serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askwise.cli.console import make_console, print_choices, print_json, print_rows, progress
-from askwise.cli.options import Setup, check_report_path
-from askwise.cli.shared_options import Opening, check_saved, with_options
+from askwise.cli.options import Opening, Setup, check_report_path, check_saved, with_options
 from askwise.cli.steps import print_story
 from askwise.errors import InvalidInput
 

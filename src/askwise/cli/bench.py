@@ -1,4 +1,4 @@
-"""The command `askwise bench`."""
+"""The commands `askwise bench` and `askwise report`."""
 
 from __future__ import annotations
 
@@ -149,3 +149,15 @@ def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
     if step.done == step.total:
         return f"{said}{trouble}"
     return f"{said}{trouble}  ({f'{left / 60:.0f}' if left >= 60 else 'less than 1'} min left)"
+
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
+
+
+def report(folder: Folder) -> None:
+    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
+    with failures():
+        from askwise.bench.report.report import write_page
+
+        for path in write_page(folder):
+            typer.echo(path)

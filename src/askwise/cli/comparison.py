@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Flowchart, Policy, Random, Trajectory
-from askwise.acquire.case.session import as_json
 from askwise.acquire.flowchart.mixin import FEWEST_ROWS
+from askwise.columns import plain
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 
@@ -41,11 +41,6 @@ class Comparison:
     static: str = "static order"
     units: str = "features"
     savings: pd.DataFrame | None = None
-
-    def savings_as_json(self) -> list[dict[str, Any]]:
-        """The rows of `savings`, ready for JSON."""
-        rows = [] if self.savings is None else self.savings.to_dict("records")
-        return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ def tell_story(selector: DynamicFeatureSelector, rows: ReferenceModel, trajector
     for feature in trajectory.order[case]:
         if feature >= 0:
             session.answer(trajectory.features[feature], selector.schema_.show_feature(feature, cells))
-    return Story(f"Held-out case {rows.X_test.index[case]}", session.report()["trace"], _plain(rows.y_test[case]))
+    return Story(f"Held-out case {rows.X_test.index[case]}", session.report()["trace"], plain(rows.y_test[case]))
 
 
 def flowchart(selector: DynamicFeatureSelector, rows: ReferenceModel, budget: float | None) -> Flowchart | None:
@@ -131,7 +126,3 @@ def turning_case(trajectory: Trajectory, truth: np.ndarray) -> int:
     chance = np.take_along_axis(trajectory.proba, truth[:, None, None], axis=2)[:, :, 0]  # (n, T + 1)
     turned = (predicted[:, -1] == truth) & (predicted[:, 1:] != truth[:, None]).any(axis=1)
     return int(np.where(turned, chance[:, -1] - chance.min(axis=1), 0.0).argmax())
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -13,6 +13,7 @@ from askwise.cli.wording import choices_in_words, escaped
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console
 
     from askwise.cli.comparison import Comparison
@@ -143,6 +144,14 @@ def _print_savings(console: Console, comparison: Comparison) -> None:
 def print_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output."""
     typer.echo(escaped(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table, ready for JSON."""
+    from askwise.acquire.case.session import as_json
+
+    rows = table.to_dict("records")
+    return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]
 
 
 def bar(console: Console, share: float, width: int) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askwise.cli.console import failures
-from askwise.cli.shared_options import Seed
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.cli.options import Seed
+from askwise.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,13 +47,12 @@ def data(name: Name, output: Output = None, seed: Seed = 0) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InvalidInput(f"{folder} exists and is not an empty folder. Choose another with --output.")
         from askwise.datasets import load, names
+        from askwise.files import writing
 
         if name not in names():
             raise InvalidInput(f"There is no data set {name!r}. The data sets are: {', '.join(names())}.")
-        try:
+        with writing(folder):
             written = _written(folder, load(name), seed)
-        except OSError as error:
-            raise AskwiseError(f"{folder} cannot be written: {error}. Choose another place.") from None
         for path, what in written.items():
             typer.echo(f"{path}: {what}")
 

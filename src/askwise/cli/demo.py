@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from askwise.cli.console import make_console, print_choices, print_curves, print_json, print_rows, progress
-from askwise.cli.options import Setup, check_report_path
-from askwise.cli.shared_options import with_options
+from askwise.cli.console import as_records, make_console, print_choices, print_curves, print_json, print_rows, progress
+from askwise.cli.options import Setup, check_report_path, with_options
 from askwise.cli.steps import print_rules, print_steps, print_story
 
 STEPS = 12
@@ -39,7 +38,7 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
             "full_accuracy": comparison.full,
             "note": comparison.note,
             "curves": comparison.curves.to_dict("records"),
-            "savings": comparison.savings_as_json(),
+            "savings": [] if comparison.savings is None else as_records(comparison.savings),
         }
         charted = {} if report.flowchart is None else {"flowchart": report.flowchart.to_dict()}
         print_json({**facts, "story": vars(story), "report": str(page), **charted})

@@ -26,7 +26,7 @@ from askwise.cli.options import check_report_path
 from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
 from askwise.errors import AskwiseError
 from askwise.files import write_whole
-from askwise.plotting import COLORS, GRID, INK, PAPER, svg, template
+from askwise.plotting import COLORS, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
 WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c")
@@ -117,8 +117,7 @@ def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "") -> Figure:
     axes.set_xlabel(f"average price per case{unit}" if priced else "average number of features per case")
     axes.set_xlim(0, everything)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=GRID)
-    axes.set_axisbelow(True)
+    axes.grid(axis="x")
     figure.legend(loc="outside upper center", ncols=4, frameon=False)
     return figure
 
@@ -139,8 +138,7 @@ def draw_curves(comparison: Comparison) -> Figure:
     axes.set_ylabel("accuracy on held-out rows")
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
     axes.xaxis.set_major_locator(MaxNLocator(integer=not comparison.priced))
-    axes.grid(axis="y", color=GRID)
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
 
@@ -193,7 +191,7 @@ def draw_story(story: Story) -> Figure:
     entropy.set_xlim(0, max(np.log(len(trace[0]["probabilities"])), *total) * 1.06)
     entropy.xaxis.set_major_locator(MaxNLocator(2))
     entropy.set_title("entropy", loc="left")
-    entropy.grid(axis="x", color=GRID)
+    entropy.grid(axis="x")
     for axes in (bars, entropy):
         axes.tick_params(axis="y", length=0)
     handles = bars.get_legend_handles_labels()

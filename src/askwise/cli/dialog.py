@@ -12,20 +12,22 @@ from askwise.acquire import Session, Suggestion
 from askwise.cli.answers import (
     HELP,
     USAGE,
-    WORDS,
     Command,
     as_answer,
+    enter,
     feature_of,
     looks_like,
     parse_assignment,
+    parse_command,
     parse_order,
     parse_value,
+    spells_category,
 )
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings, show_set
 from askwise.cli.wording import finality, shown_number
 from askwise.columns import Column
-from askwise.desk import Desk
+from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.selector import DynamicFeatureSelector
 
@@ -111,7 +113,7 @@ class Dialog:
             self.steps = [*self.steps, (feature, answer)]
 
     def _enter(self, feature: str, answer: Any) -> None:
-        _tell(self.session, feature, answer)
+        enter(self.session, feature, answer)
         try:
             self.session.suggest()
         except BaseException:
@@ -131,7 +133,7 @@ class Dialog:
     def _replayed(self, known: dict[str, Any], steps: list[tuple[str, Any]]) -> Session:
         session = self.selector.start(known=known, budget=self.budget, stop=self.stop)
         for feature, answer in steps:
-            _tell(session, feature, answer)
+            enter(session, feature, answer)
         session.suggest()  # some models fail only here, on a completed row
         return session
 
@@ -168,14 +170,10 @@ class Dialog:
 
     def _read(self, column: Column, name: str) -> Any:
         """One cell, (column, cell) if typed as NAME = VALUE, or a command; asked for until it can be used."""
-        own = column.name if column.name in self.desk.features else feature_of(self.schema, column)
-        looks = looks_like(column, self.desk.shown(own))
-        print_indented(self.console, f"{self.desk.label(own)}: {looks}" if name else looks)
-        while True:
-            text = self._typed()
-            command = Command.STOP if text is None else _command(column, text)
-            if text is None or command is Command.STOP:
-                return Command.STOP
+        looks = looks_like(column, self._shown(column))
+        print_indented(self.console, f"{self._shown(column).label}: {looks}" if name else looks)
+        while (text := self._typed()) is not None:
+            command = parse_command(column, text)
             if command is Command.HELP:
                 self._help()
             elif command is Command.WHY:
@@ -186,9 +184,24 @@ class Dialog:
                 return command
             else:
                 try:
-                    return self._value(column, text)
+                    found = self._value(column, text)
+                    if self._is_kept(*(found if isinstance(found, tuple) else (column, found))):
+                        return found
                 except InvalidInput as error:
                     self._complain(error)
+        return Command.STOP
+
+    def _is_kept(self, column: Column, value: Any) -> bool:
+        """Whether a value is entered: a person at a terminal confirms an unusual one."""
+        found = self._shown(column).unusual(value)
+        if found is None or not sys.stdin.isatty():
+            return True
+        print_indented(self.console, f"{found} Keep it? [y/N]", "yellow")
+        return (self._typed() or "n").lower() in ("y", "yes")
+
+    def _shown(self, column: Column) -> Shown:
+        own = column.name in self.desk.features
+        return self.desk.shown(column.name if own else feature_of(self.schema, column))
 
     def _typed(self) -> str | None:
         """A line that was typed; None at the end of the input."""
@@ -203,8 +216,7 @@ class Dialog:
     def _value(self, column: Column, text: str) -> Any:
         if not text:
             raise InvalidInput(USAGE)
-        spelled = column.is_category and text in map(str, column.known)
-        other = None if spelled or text.startswith("=") else parse_assignment(self.schema, text)
+        other = None if spells_category(column, text) or text.startswith("=") else parse_assignment(self.schema, text)
         if other is None:
             try:
                 return parse_value(column, text.removeprefix("=").strip())
@@ -283,17 +295,3 @@ class Dialog:
 
     def _complain(self, error: InvalidInput | str) -> None:
         print_indented(self.console, str(error), "red")
-
-
-def _tell(session: Session, feature: str, answer: Any) -> None:
-    if answer is None:
-        session.unavailable(feature)
-    else:
-        session.answer(feature, answer)
-
-
-def _command(column: Column, text: str) -> Command | None:
-    """The command that was typed; a word such as "help" may be a category instead."""
-    if column.is_category and len(text) > 1 and text in map(str, column.known):
-        return None
-    return WORDS.get(text.lower())

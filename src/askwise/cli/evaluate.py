@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from askwise.cli.console import print_json, progress
-from askwise.cli.shared_options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.cli.options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
+from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
 Folder = Annotated[Path, typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written.")]
@@ -43,7 +43,7 @@ def evaluate(
     from askwise.cli.findings import find
     from askwise.cli.manager_page import render
     from askwise.cli.own_files import open_saved, read_labeled
-    from askwise.files import write_whole
+    from askwise.files import write_whole, writing
 
     with progress(5) as say:
         say("loading")
@@ -57,10 +57,8 @@ def evaluate(
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
             ("selector", f"{model}, policy {policy}; folder {folder.resolve().name}"),
         ]
-        try:
+        with writing(output):
             write_whole(output, render(title, found, desk, about))
-        except OSError as error:
-            raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
     if as_json:
         print_json({**found.to_dict(), "page": str(output)})
         return

@@ -10,7 +10,7 @@ import typer
 from askwise.cli.acquire import CasesFile, Id
 from askwise.cli.console import make_console, print_json
 from askwise.cli.evaluate import Folder
-from askwise.cli.shared_options import AsJson, Opening, Reading, check_saved, with_options
+from askwise.cli.options import AsJson, Opening, Reading, check_saved, with_options
 from askwise.errors import InvalidInput
 from askwise.tables import check_path
 

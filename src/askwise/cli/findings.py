@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Random, Trajectory
-from askwise.acquire.case.session import as_json
+from askwise.cli.console import as_records
 from askwise.desk import Desk
 from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.predict.base import class_positions
@@ -64,8 +64,8 @@ class Findings:
         return {
             "rows": self.n_rows,
             "summary": {**vars(self.summary), "saved": self.summary.saved},
-            "savings": _records(self.savings),
-            "curves": _records(self.curves),
+            "savings": as_records(self.savings),
+            "curves": as_records(self.curves),
             "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
             "asked": self.asked,
             "why": self.why,
@@ -157,8 +157,3 @@ def _asked(selector: Any, run: Trajectory, desk: Desk) -> list[dict[str, Any]]:
             place = float(np.median(step + 1))
             found.append({**entry, "asked": len(case) / n, "first": int((step == 0).sum()) / n, "place": place})
     return sorted(found, key=lambda entry: (-entry["asked"], entry["place"]))
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.to_dict("records")
-    return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]

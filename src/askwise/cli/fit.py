@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askwise.cli.console import print_json, progress
-from askwise.cli.options import Adaptation
+from askwise.cli.options import Adaptation, AsJson, Reading, Seed, check_budget_option, check_place, with_options
 from askwise.cli.prices import GroupsFile, TableFile
-from askwise.cli.shared_options import AsJson, Reading, Seed, check_budget_option, check_place, with_options
 from askwise.cli.wording import choices_in_words
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
 if TYPE_CHECKING:
@@ -106,22 +105,22 @@ def fit(
             check_path(path)
     check_place(output)
     from askwise.cli.fitting import Fitting
+    from askwise.files import writing
+    from askwise.reference_models import make_model
 
     with progress(5 if calibrate else 4) as say:
         say("reading the files")
         work = Fitting(table, target, reading, prices, groups)
         say("loading the model" if model else "preparing the model")
-        estimator = work.load(model, classes, trust or []) if model else work.untrained(train or Train.forest, seed)
+        estimator = work.load(model, classes, trust or []) if model else make_model(train or Train.forest, seed)
         say("fitting")
         selector = work.fitted(estimator, adaptation.value, budget, seed)
         if calibrate is not None:
             say("calibrating when to stop")
             work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement)
         say("saving")
-        try:
+        with writing(output):
             report = selector.save(output, rows.value, key_file, work.desk)
-        except OSError as error:
-            raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
     what = model.name if model else f"{(train or Train.forest).value}, trained on these rows"
     facts = _facts(selector, work.dataset, work.desk, what)
     if as_json:

@@ -12,17 +12,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from askwise.cli.console import make_console
+from askwise.cli.options import Reading
 from askwise.cli.own_files import read_cases, read_groups
 from askwise.cli.price_list import read_price_list
-from askwise.cli.shared_options import Reading
-from askwise.cli.user_table import load_user_table, row_counters
-from askwise.datasets import Dataset
+from askwise.cli.user_table import load_user_table
 from askwise.desk import Desk
 from askwise.errors import InvalidInput, listed
 from askwise.persistence.model_file import read_model
 from askwise.prices import Prices
 from askwise.progress import interruptible
-from askwise.reference_models import make_model
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
 from askwise.tables import read_table
@@ -39,16 +37,9 @@ class Fitting:
         The price list and the groups of columns, if there are any.
     """
 
-    def __init__(
-        self, path: Path, target: str, reading: Reading, prices: Path | None = None, groups: Path | None = None
-    ) -> None:
+    def __init__(self, path: Path, target: str, reading: Reading, prices: Path | None, groups: Path | None) -> None:
         self.target, self.reading = target, reading
-        table, notes = read_table(path, reading.table), make_console(stderr=True)
-        for line in table.inferred:
-            notes.print(line, soft_wrap=True)
-        self.dataset: Dataset = load_user_table(table.frame, path, target, reading.drop or [])
-        for column in row_counters(self.dataset.X):
-            notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
+        self.dataset = load_user_table(path, target, reading)
         self.groups = read_groups(groups)
         schema = read_schema(self.dataset.X, self.groups)[0]
         self.prices, desk = Prices(), Desk()
@@ -68,10 +59,6 @@ class Fitting:
         if known is not None:
             self._order_columns(path, known)
         return model
-
-    def untrained(self, name: str, seed: int) -> Any:
-        """A model to be trained, with all the preparation that a raw table needs."""
-        return make_model(name, seed)
 
     def fitted(self, estimator: Any, adaptation: str, budget: float | None, seed: int) -> DynamicFeatureSelector:
         """The selector around a model."""

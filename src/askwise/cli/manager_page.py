@@ -14,7 +14,7 @@ from askwise.acquire.flowchart.words import percent
 from askwise.cli.demo_report import POLICY_COLORS, WIDTH, draw_savings
 from askwise.cli.findings import Findings
 from askwise.desk import Desk
-from askwise.plotting import GRID, INK, SOFT, svg, template
+from askwise.plotting import INK, SOFT, svg, template
 
 NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
 MOST_ASKED = 15
@@ -59,7 +59,7 @@ def draw_curves(found: Findings, unit: str = "") -> Figure:
             axes.plot(found.curves["budget"], values, color=POLICY_COLORS[way], label=name, **style)
         axes.set_ylabel(label)
         axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-        _clean(axes)
+        axes.grid(axis="y")
     below.set_ylim(bottom=0)
     below.set_xlabel(f"budget per case{unit}")
     handles, labels = above.get_legend_handles_labels()
@@ -81,11 +81,6 @@ def draw_rejection(found: Findings) -> Figure:
     axes.set_xlim(0, 0.9)
     axes.set_xlabel("cases handed to a person, the least certain first")
     axes.set_ylabel("right among the others")
-    _clean(axes)
+    axes.grid(axis="y")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
-
-
-def _clean(axes: Any) -> None:
-    axes.grid(axis="y", color=GRID)
-    axes.set_axisbelow(True)

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.cli.console import RefusedFolder
+from askwise.cli.options import Opening, Reading
 from askwise.cli.price_list import price_list
-from askwise.cli.shared_options import Opening, Reading
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices

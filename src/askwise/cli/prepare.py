@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, tell_story
-from askwise.cli.console import make_console
 from askwise.cli.demo_report import Report
 from askwise.cli.options import RULE_MODELS, Adaptation, Setup
-from askwise.cli.user_table import load_user_table, row_counters
+from askwise.cli.user_table import load_user_table
 from askwise.datasets import Dataset, load, names
 from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices
 from askwise.reference_models import ReferenceModel, train_reference_model
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import read_table
 
 
 def prepare(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector]:
@@ -75,14 +73,7 @@ def _load(source: Setup) -> Dataset:
         if name not in names():
             raise InvalidInput(f"--data: there is no data set {name!r}. The data sets are: {', '.join(names())}.")
         return load(name)
-    notes = make_console(stderr=True)
-    table = read_table(source.csv, source.table)
-    for line in table.inferred:
-        notes.print(line, soft_wrap=True)
-    dataset = load_user_table(table.frame, source.csv, str(source.target), source.drop or [])
-    for column in row_counters(dataset.X):
-        notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
-    return dataset
+    return load_user_table(source.csv, str(source.target), source)
 
 
 def _priced(dataset: Dataset, texts: Sequence[str]) -> Dataset:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from askwise.cli.shared_options import Reading, check_place, with_options
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.cli.options import Reading, check_place, with_options
+from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
 TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="The training rows: CSV, Parquet or Feather.")]
@@ -41,7 +41,7 @@ def prices(
     if check_place(output).exists():
         raise InvalidInput(f"{output} exists already, and may hold prices. Choose another name with --output.")
     from askwise.cli.own_files import read_groups, template_of
-    from askwise.files import write_whole
+    from askwise.files import write_whole, writing
     from askwise.tables import read_table
 
     frame = read_table(table, reading.table).frame
@@ -50,10 +50,8 @@ def prices(
     if absent:
         raise InvalidInput(f"{table} has no column {absent[0]!r}. Its columns are: {', '.join(frame.columns)}.")
     content = template_of(frame.drop(columns=left_out), read_groups(groups), currency)
-    try:
+    with writing(output):
         write_whole(output, content)
-    except OSError as error:
-        raise AskwiseError(f"{output} cannot be written: {error}. Choose another place.") from None
     fit = ["askwise", "fit", str(table), "--target", target or "COLUMN", "--prices", str(output)]
     fit += [*(["--groups", str(groups)] if groups else []), "-o", "selector"]
     typer.echo(f"{output}: fill in the prices, then run: {shlex.join(fit)}")

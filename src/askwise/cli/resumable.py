@@ -14,7 +14,7 @@ import pandas as pd
 
 from askwise.columns import plain
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.files import write_whole
+from askwise.files import write_whole, writing
 from askwise.progress import track
 from askwise.scale.parts import ends_of
 
@@ -45,7 +45,7 @@ class Resumable:
         step = int(self.options["at_once"])
         starts = range(0, len(cases), step)
         known = _known_mask(selector, self.options["known"] or [])
-        try:
+        with writing(self.output):
             self.parts.mkdir(exist_ok=True)
             blocks = [
                 self._block(selector, cases.iloc[start : start + step], known, self.parts / f"{start:09d}.json")
@@ -54,8 +54,6 @@ class Resumable:
             table = pd.concat(blocks, ignore_index=True)
             self._write(table)
             shutil.rmtree(self.parts)
-        except OSError as error:
-            raise AskwiseError(f"{self.output} cannot be written: {error}. Choose another place.") from None
         return table
 
     def _block(self, selector: Any, cases: pd.DataFrame, known: np.ndarray, path: Path) -> pd.DataFrame:

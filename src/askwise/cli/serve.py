@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askwise.cli.console import RefusedFolder, failures
-from askwise.cli.shared_options import check_saved
+from askwise.cli.options import check_saved
 from askwise.errors import AskwiseError, InvalidInput
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _run(settings: Settings) -> None:
     from askwise import load
     from askwise.web import logs
     from askwise.web.app import create_app
-    from askwise.web.connection import PromptProtocol
     from askwise.web.database import migrate
+    from askwise.web.guard import PromptProtocol
 
     try:  # several workers load it once more, each its own
         selector = load(settings.folder, settings.key_file, settings.trusted)

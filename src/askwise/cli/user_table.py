@@ -8,16 +8,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from askwise.cli.console import make_console
+from askwise.cli.options import Reading
 from askwise.datasets import Dataset
 from askwise.errors import InvalidInput, listed
+from askwise.tables import read_table
 
 FEWEST_ROWS = 20
 MOST_CLASSES = 50
 MOST_NUMERIC_CLASSES = 20
 
 
-def load_user_table(table: pd.DataFrame, path: Path, target: str, drop: Sequence[str] = ()) -> Dataset:
-    """The table that was read from `path` as a `Dataset`; only the columns of `drop` are left out."""
+def load_user_table(path: Path, target: str, reading: Reading) -> Dataset:
+    """The table at `path` as a `Dataset`, with notes on what was inferred; only columns of --drop are left out."""
+    found, notes = read_table(path, reading.table), make_console(stderr=True)
+    for line in found.inferred:
+        notes.print(line, soft_wrap=True)
+    dataset = _checked(found.frame, path, target, reading.drop or [])
+    for column in row_counters(dataset.X):
+        notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
+    return dataset
+
+
+def _checked(table: pd.DataFrame, path: Path, target: str, drop: Sequence[str]) -> Dataset:
     if len(table) < FEWEST_ROWS:
         raise InvalidInput(
             f"{path} has {len(table)} rows; at least {FEWEST_ROWS} are needed to train a model and to test it."

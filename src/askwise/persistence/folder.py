@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,9 @@ def check_target(target: Path) -> None:
 
 
 def read_folder(
-    folder: Path, key_file: str | Path | None, only: str | None = None
+    folder: Path, key_file: str | Path | None, only: Collection[str] | None = None
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest and the contents of the files, or of one, all checked; nothing is interpreted before that."""
+    """The manifest and the contents of the files, or of some, all checked; nothing is interpreted before that."""
     if folder.is_symlink() or not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder. askwise.load takes a folder that selector.save has written.")
     names = {path.name for path in folder.iterdir()}
@@ -84,7 +84,7 @@ def read_folder(
     extra = sorted(names - set(listed) - {MANIFEST, SIGNATURE})
     if extra:
         raise InvalidInput(f"{folder} holds {extra[0]!r}, which its manifest does not list; remove it or save again.")
-    wanted = {name: entry for name, entry in listed.items() if only in (None, name)}
+    wanted = {name: entry for name, entry in listed.items() if only is None or name in only}
     return manifest, {name: _checked(folder / name, entry) for name, entry in wanted.items()}
 
 

@@ -22,7 +22,6 @@ BOOSTERS = {
     "catboost.core.CatBoostClassifier": "catboost",
 }
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks")
-PARTS = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training")
 
 
 def is_estimator(value: Any) -> bool:

@@ -13,9 +13,8 @@ from askwise.errors import AskwiseError, InvalidInput
 from askwise.persistence.foreign import read_booster
 from askwise.persistence.skops_file import read_models
 from askwise.predict.black_box import wrap
-from askwise.predict.booster_model import BoosterModel
+from askwise.predict.file_models import BoosterModel, OnnxModel
 from askwise.predict.modules import SUMS_TO_ONE_WITHIN
-from askwise.predict.onnx_model import OnnxModel
 
 PROBE, N_PROBES = 3.0, 200
 """Spread and number of the made-up rows that tell logits from probabilities."""

@@ -49,6 +49,7 @@ def save(
     check_is_fitted(selector, "policy_")
     if rows not in ROWS:
         raise InvalidInput(f"rows must be one of {ROWS}; got {rows!r}.")
+    Desk.checked(desk)
     safetensors = _import_safetensors()
     given, report = selector, None
     if rows == "synthetic":
@@ -75,6 +76,7 @@ def save(
         **_versions(),
         "class": name_of(type(selector)),
         "rows": rows,
+        "stop": None if selector.stop_ is None else selector.stop_.promise,
         "training_rows": 0 if rows == "synthetic" else _n_rows(selector),
         "schema": _described(selector.schema_),
         "classes": [str(label) for label in selector.classes_.tolist()],
@@ -135,7 +137,7 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
 
 def load_desk(folder: str | Path, key_file: Any = None) -> Desk | None:
     """What a saved folder says about labels, units and the currency; None if nothing. See `Desk.load`."""
-    found = read_folder(Path(folder), key_file, only=DESK)[1]
+    found = read_folder(Path(folder), key_file, only=(DESK,))[1]
     return Desk.from_dict(read_json(found[DESK], DESK)) if DESK in found else None
 
 

@@ -2,12 +2,11 @@
 
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import wrap
-from askwise.predict.booster_model import BoosterModel
 from askwise.predict.conditional import ConditionalPredictor
+from askwise.predict.file_models import BoosterModel, OnnxModel
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor
-from askwise.predict.onnx_model import OnnxModel
 from askwise.predict.pooled import PooledPredictor
 from askwise.predict.reparametrized import ReparametrizedPredictor
 from askwise.predict.rules.predictor import RulePredictor

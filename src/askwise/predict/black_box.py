@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from askwise.errors import InvalidInput
 from askwise.predict.modules import OUTPUTS, DropoutMasks, FrozenModule, is_torch_module
+from askwise.trees.growth import ProbableClassifier
 
 
-class BlackBox(ClassifierMixin, BaseEstimator):
+class BlackBox(ProbableClassifier):
     """A callable ``X -> proba``, or a torch module, as a fitted classifier; created by `wrap`."""
 
     def __init__(self, function: Callable[..., Any], classes: Sequence[Any], outputs: str = "auto") -> None:
@@ -52,9 +52,6 @@ class BlackBox(ClassifierMixin, BaseEstimator):
             second = proba.reshape(-1)
             return np.column_stack([1 - second, second])
         return proba
-
-    def predict(self, X: Any) -> np.ndarray:
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
+from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import Choice, Flag, Whole, check_limits
 from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
@@ -178,11 +178,8 @@ def _train_network(
         lambda: (torch.as_tensor(coder(rows.masked(draw_masks())), dtype=torch.float32), labels),
         lambda inputs, target: torch.nn.functional.cross_entropy(network(inputs), target),
         epochs=options.epochs,
-        batch_size=options.batch_size,
-        learning_rate=options.learning_rate,
-        weight_decay=options.weight_decay,
         description="training under masks",
-        progress=options.progress,
+        **adam(options),
     )
 
 

@@ -42,15 +42,13 @@ class FrozenModule:
         Number of classes. For two, the module may return a single number per row, for the second class.
     outputs
         ``"logits"``, ``"probabilities"``, or ``"auto"``: decided once, by the first rows predicted.
-    dropout
-        Fixed masks for its dropout layers; None = no dropout.
     """
 
-    def __init__(self, module: Any, n_classes: int, outputs: str = "auto", dropout: DropoutMasks | None = None) -> None:
+    def __init__(self, module: Any, n_classes: int, outputs: str = "auto") -> None:
         self.module = module
         self.n_classes = n_classes
         self.outputs = outputs
-        self.dropout = dropout
+        self.dropout: DropoutMasks | None = None
         self._copied: tuple[list[Any], Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:

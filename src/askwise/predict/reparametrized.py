@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from askwise.networks import import_torch, seeded, train
+from askwise.networks import adam, import_torch, seeded, train
 from askwise.parameters import ADAM, Choice, Flag, Limits, Number, Whole, check_limits
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
@@ -174,12 +174,9 @@ def train_adapter(
             draw,
             loss,
             epochs=options.epochs,
-            batch_size=options.batch_size,
-            learning_rate=options.learning_rate,
-            weight_decay=options.weight_decay,
             after_epoch=judge,
             description="adapting",
-            progress=options.progress,
+            **adam(options),
         )
         with torch.no_grad():
             for parameter, value in zip(parameters, best["state"], strict=True):

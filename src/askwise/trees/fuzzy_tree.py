@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.parameters import Choice, Limits, Number, Whole, check_limits
 from askwise.randomness import generator
 from askwise.trees.fuzzy_growth import T_NORMS, FuzzyGrowth, FuzzyRule, Slopes
-from askwise.trees.growth import training_arrays
+from askwise.trees.growth import ProbableClassifier, training_arrays
 from askwise.trees.partitions import quantile_partition, trapezium_membership
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
+class FuzzyTreeClassifier(ProbableClassifier):
     r"""A decision tree over overlapping terms such as "low" and "high".
 
     The values of each column are covered by trapezia whose memberships sum to 1 (`Partition`). A node holds a range
@@ -99,11 +98,6 @@ class FuzzyTreeClassifier(ClassifierMixin, BaseEstimator):
         memberships = self.rule_memberships(X)
         values = np.array([rule.value for rule in self.rules_])
         return memberships @ values / memberships.sum(axis=1, keepdims=True)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """(n,) the most probable label."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
     def rule_memberships(self, X: Any) -> np.ndarray:
         """(n, rules) membership of each row in each rule."""

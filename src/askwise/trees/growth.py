@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -14,6 +15,14 @@ from askwise.errors import InvalidInput
 
 # Impurities closer than this are equal up to rounding.
 TIE = 1e-12
+
+
+class ProbableClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier whose label is the most probable one."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) the most probable label."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def refuse_missing_labels(y: Any) -> None:

@@ -9,15 +9,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from pandas.api import types
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput, listed
-from askwise.trees.growth import refuse_missing_labels
+from askwise.trees.growth import ProbableClassifier, refuse_missing_labels
 
 
-class RuleListClassifier(ClassifierMixin, BaseEstimator):
+class RuleListClassifier(ProbableClassifier):
     """Predicts by the first rule whose conditions all hold.
 
     Parameters
@@ -77,11 +76,6 @@ class RuleListClassifier(ClassifierMixin, BaseEstimator):
         """(n, C) the probabilities of the first rule that holds."""
         check_is_fitted(self, "values_")
         return np.vstack([self.values_, self.default_])[self._first_rule(self._table(X))]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """(n,) the most probable class."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def _table(self, X: Any) -> pd.DataFrame:
         """Rows with the columns of `fit`."""

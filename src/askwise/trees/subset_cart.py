@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from askwise.parameters import Limits, Number, Whole, check_limits
 from askwise.randomness import generator
 from askwise.trees.cart_growth import CartGrowth, TrainingTable
-from askwise.trees.growth import training_arrays
+from askwise.trees.growth import ProbableClassifier, training_arrays
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
+class SubsetCartClassifier(ProbableClassifier):
     r"""A crisp decision tree whose splits stay good when other features are unknown.
 
     The criterion of a split on feature j is its expected decrease of Gini impurity over subsets that hold j,
@@ -81,11 +80,6 @@ class SubsetCartClassifier(ClassifierMixin, BaseEstimator):
         """(n, C) class shares of the leaf that each row reaches."""
         leaves = self.apply(X)
         return self.tree_.value[leaves, 0]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """(n,) the most probable label."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
     def apply(self, X: Any) -> np.ndarray:
         """(n,) number of the leaf that each row reaches."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.networks import Layers, import_torch, seeded, train
+from askwise.networks import Layers, adam, import_torch, seeded, train
 from askwise.parameters import ADAM, SHARE, Flag, Limits, Several, Whole, check_limits
 from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
@@ -175,10 +175,8 @@ class PatchNetwork(SubsetPredictor):
                 PatchBatches(rows, y, self.schema_, self.fill_, network),
                 visible=(self.visible[0], self.visible[1]),
                 epochs=self.pretrain_epochs,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
                 cosine=self.cosine,
-                progress=self.progress,
+                **adam(self),
             )
         return FrozenModel(wrap(network, self.classes_.tolist(), "logits"), self.schema_)
 
@@ -195,16 +193,9 @@ class PatchNetwork(SubsetPredictor):
         for start in range(0, self.adapter_epochs, self.refresh):
             drawn = sample(len(rows), len(self.schema_.features), rng) & self.schema_.any_column(rows.observed)
             seen = [torch.as_tensor(part, dtype=torch.float32) for part in (self._masked_features(rows, drawn), drawn)]
-            train(
-                parameters,
-                partial(tuple, [*seen, labels]),
-                loss,
-                epochs=min(self.refresh, self.adapter_epochs - start),
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                description="adapting",
-                progress=self.progress,
-            )
+            epochs = min(self.refresh, self.adapter_epochs - start)
+            draw = partial(tuple, [*seen, labels])
+            train(parameters, draw, loss, epochs=epochs, description="adapting", **adam(self))
         adapter.freeze()
         return adapter.psi
 

@@ -72,13 +72,13 @@ def train_under_patches(
     data: PatchBatches,
     *,
     visible: tuple[float, float],
-    epochs: int,
-    batch_size: int = 64,
-    learning_rate: float = 1e-3,
     cosine: bool = True,
-    progress: bool | str = False,
+    **options: Any,
 ) -> None:
-    """Train `network` in place to classify images of which a random share of the patches is visible."""
+    """Train `network` in place to classify images of which a random share of the patches is visible.
+
+    `options` are those of `askwise.networks.train`.
+    """
     from torch.nn.functional import cross_entropy
 
     network.train()
@@ -88,13 +88,10 @@ def train_under_patches(
         lambda rows: cross_entropy(
             network(data.images(rows, data.visible_masks(rows, visible))).float(), data.labels[rows]
         ),
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
         cosine=cosine,
         smallest_batch=2,  # one image alone has no batch statistics
         description="training under masks" if visible[0] < 1 else "training",
-        progress=progress,
+        **options,
     )
     network.eval()
 

@@ -15,7 +15,7 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.networks import Layers, import_torch, relu_network, seeded, train
+from askwise.networks import Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, POSITIVE, WIDTHS, Limits, Whole, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import wrap
@@ -127,15 +127,7 @@ class PatchBaseline(FeatureAcquirer):
         pretrain = self.default_pretrain_epochs if self.pretrain_epochs is None else self.pretrain_epochs
         epochs = self.default_epochs if self.epochs is None else self.epochs
         with seeded(seed_from(generator(self.random_state))):
-            train_under_patches(
-                network,
-                data,
-                visible=(0.0, 1.0),
-                epochs=pretrain,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                progress=self.progress,
-            )
+            train_under_patches(network, data, visible=(0.0, 1.0), epochs=pretrain, **adam(self))
             model = FrozenModel(wrap(network, self.classes_.tolist()), schema)
             layer = image_layer(model, rows, fill)
             widths = [len(layer.weight) + len(self.features_), *hidden, len(self.features_)]
@@ -161,12 +153,10 @@ class PatchBaseline(FeatureAcquirer):
             both.data.row_numbers,
             loss,
             epochs=epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
             cosine=True,
             smallest_batch=2,
             description="learning to choose",
-            progress=self.progress,
+            **adam(self),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from askwise.networks import Layers, import_torch, relu_network, seeded, train
+from askwise.networks import Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
 from askwise.predict.belief import Belief
 from askwise.randomness import seed_from
@@ -163,16 +163,8 @@ class PatchValueNetwork(ValueEstimator):
             penalty = sum(weight.abs().sum() for weight in network.parameters()) if self.l1 else 0.0
             return error.sum() / known.sum().clamp(min=1) + self.l1 * penalty
 
-        train(
-            network.parameters(),
-            lambda: (seen, wanted, known),
-            loss,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            description="training the value network",
-            progress=self.progress,
-        )
+        tensors, said = (seen, wanted, known), "training the value network"
+        train(network.parameters(), lambda: tensors, loss, epochs=self.epochs, description=said, **adam(self))
         self.layers_ = Layers.from_torch(network, "relu")
 
 

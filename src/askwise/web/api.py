@@ -15,9 +15,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.responses import Response, StreamingResponse
 
 from askwise.web import trail
-from askwise.web.failures import JsonResponse
+from askwise.web.failures import JsonResponse, no_case
 from askwise.web.messages import CaseList, CaseView, Failure, NewCase, NewEvent, SelectorView, Text, Trail
-from askwise.web.refusals import no_case
 from askwise.web.service import Service
 from askwise.web.store import Event, Key
 

@@ -16,10 +16,10 @@ from askwise import __version__
 from askwise.acquire.case.session import Session
 from askwise.errors import InvalidInput
 from askwise.web.description import Description
+from askwise.web.failures import Refused, no_case
 from askwise.web.logs import log
 from askwise.web.messages import NewCase, NewEvent
 from askwise.web.opened import Opened, probability
-from askwise.web.refusals import Refused, no_case
 from askwise.web.store import CaseRow, Conflict, Event, Key, KeyTaken, Store, now
 
 MOST_KEPT = 500

@@ -9,7 +9,7 @@ from typing import Any
 
 from askwise import __version__
 from askwise.columns import plain
-from askwise.desk import Desk, Shown
+from askwise.desk import Desk
 from askwise.errors import InvalidInput
 from askwise.persistence.folder import MANIFEST
 
@@ -58,8 +58,8 @@ class Description:
     def unusual(self, feature: str, value: Any) -> str | None:
         """Why a value should be confirmed; None if it is within the usual range, or is no number."""
         cells = value if isinstance(value, Mapping) else {feature: value}
-        found = (_outside(self.desk.shown(str(name)), cell) for name, cell in cells.items())
-        return next((message for message in found if message is not None), None)
+        found = (self.desk.shown(str(name)).unusual(cell) for name, cell in cells.items())
+        return next((f"{message} Confirm it if it is right." for message in found if message is not None), None)
 
     def _feature(self, i: int) -> dict[str, Any]:
         schema = self._selector.schema_
@@ -80,16 +80,3 @@ class Description:
 def _coverage(stop: Any) -> float | None:
     """How often the prediction sets of the stop hold the true class; None without sets."""
     return None if stop.prediction_sets is None else stop.prediction_sets.coverage
-
-
-def _outside(shown: Shown, value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if (shown.low is None or value >= shown.low) and (shown.high is None or value <= shown.high):
-        return None
-    if shown.low is None or shown.high is None:
-        usual = f"at most {shown.high:g}" if shown.low is None else f"at least {shown.low:g}"
-    else:
-        usual = f"{shown.low:g} to {shown.high:g}"
-    unit = f" {shown.unit}" if shown.unit else ""
-    return f"{shown.label} is usually {usual}{unit}; got {value}. Confirm it if it is right."

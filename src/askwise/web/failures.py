@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from askwise.web.refusals import Refused
+from askwise.errors import AskwiseError
 
 
 class JsonResponse(Response):
@@ -70,3 +70,45 @@ def _message(errors: Sequence[Any]) -> str:
             "must be a number, true, false, text, or an object of them for a group" if several else "must be a number"
         )
     return str((told or errors)[0]["msg"]).removeprefix("Value error, ")
+
+
+class Refused(AskwiseError):  # noqa: N818 - an answer to a request, not a fault
+    """A request that is not carried out.
+
+    Parameters
+    ----------
+    status
+        The HTTP status.
+    message, field
+        What is wrong, and with which field.
+    case
+        With a conflict, the case as it is now.
+    needs
+        ``"confirmation"`` if the same request with ``confirmed: true`` is carried out.
+    headers
+        Further headers of the response.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        field: str | None = None,
+        case: Any = None,
+        needs: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.field, self.case, self.needs, self.headers = status, field, case, needs, headers
+
+    def as_dict(self) -> dict[str, Any]:
+        """The body of the response."""
+        error = {"field": self.field, "message": str(self)}
+        if self.needs is not None:
+            error["needs"] = self.needs
+        return {"error": error} if self.case is None else {"error": error, "case": self.case}
+
+
+def no_case(case_id: str) -> Refused:
+    """There is no such case, or no longer."""
+    return Refused(404, f"There is no case {case_id}. It may have been deleted.", "case")

@@ -1,11 +1,15 @@
-"""Who may ask: tokens, where the server may listen, and the headers that keep a browser from helping others."""
+"""Who may ask, and how often: tokens, where the server may listen, headers for browsers, requests per second."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
+import math
 import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 from askwise.errors import InvalidInput
@@ -105,3 +109,45 @@ def _parsed(line: str, where: str) -> tuple[str, str]:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+MOST_CLIENTS = 10_000
+BURST_SECONDS = 5.0
+"""A client that was quiet may ask as much at once as in so many seconds."""
+
+
+class RateLimit:
+    """A token bucket per client, in one process.
+
+    Parameters
+    ----------
+    rate
+        Requests per second and client; 0 = no limit.
+    clock
+        Seconds that only go forward.
+
+    Examples
+    --------
+    >>> limit = RateLimit(1, clock=lambda: 0.0)
+    >>> [limit.wait("ward 3") for _ in range(6)]
+    [0, 0, 0, 0, 0, 1]
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._most = max(1.0, BURST_SECONDS * rate)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client: requests left, and when
+
+    def wait(self, client: str) -> int:
+        """Count a request; seconds to wait if it is one too many, 0 if not."""
+        if self._rate <= 0:
+            return 0
+        now = self._clock()
+        left, then = self._left.pop(client, (self._most, now))
+        left = min(self._most, left + (now - then) * self._rate)
+        allowed = left >= 1
+        self._left[client] = (left - 1 if allowed else left, now)
+        while len(self._left) > MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return 0 if allowed else math.ceil((1 - left) / self._rate)

@@ -7,10 +7,9 @@ from typing import Any
 
 from askwise.web.cases import Cases
 from askwise.web.description import Description
-from askwise.web.limits import RateLimit
+from askwise.web.failures import Refused
 from askwise.web.metrics import Metrics
-from askwise.web.refusals import Refused
-from askwise.web.security import LOCAL, read_tokens
+from askwise.web.security import LOCAL, RateLimit, read_tokens
 from askwise.web.settings import Settings
 from askwise.web.store import Store
 

@@ -55,7 +55,7 @@ def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
         )
 
 
-def check_distinct(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
+def check_distinct(rows: np.ndarray, seen: np.ndarray) -> None:
     """An error if more of `rows` repeat another one than chance explains, judged by pairs of equal rows in `seen`.
 
     Copies count as cases of their own although they show nothing new: what is calibrated on them promises too much.
@@ -66,7 +66,7 @@ def check_distinct(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
     expected = pairs * (len(rows) * (len(rows) - 1)) / max(len(seen) * (len(seen) - 1), 1)
     if poisson.sf(repeated - 1, expected) < CHANCE:
         raise InvalidInput(
-            f"{name}: {repeated} of {len(rows)} rows repeat another one, more than among the rows given to fit. Copies "
+            f"X_cal: {repeated} of {len(rows)} rows repeat another one, more than among the rows given to fit. Copies "
             "and empty rows show nothing new, so the promise would not hold. Give each case once."
         )
 

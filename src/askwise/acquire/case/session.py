@@ -138,7 +138,7 @@ class Session:
         its `price`, the `reason`, the probability that its answer will `change` the decision, its likely answers and
         where each leads (`outcomes`), and the `alternatives` with their prices. `hint` says that one could stop.
         """
-        suggestion, desk = self.suggest(), desk or Desk()
+        desk, suggestion = Desk.checked(desk), self.suggest()
         if suggestion is None:
             return why_finished(self._state, self._stop, self._guarantee(), desk)
         return why_next(self._state, self._policy, suggestion, desk)

@@ -17,7 +17,7 @@ N_RESAMPLES = 500
 MOST_BUDGETS = 300
 
 
-def savings_table(runs: FullRuns, static: FullRuns | None, levels: Sequence[float], random_state: int) -> pd.DataFrame:
+def savings_table(runs: FullRuns, static: FullRuns | None, levels: Sequence[float]) -> pd.DataFrame:
     """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order."""
     ways = {
         "stop per case": _outcomes(runs, runs.stops_at(threshold_sequence()[::-1])),
@@ -25,8 +25,8 @@ def savings_table(runs: FullRuns, static: FullRuns | None, levels: Sequence[floa
     }
     if static is not None:
         ways["static order"] = _outcomes(static, static.stops_within(candidate_budgets(static)))
-    rng = np.random.default_rng(random_state)
-    resamples = rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=N_RESAMPLES) / len(runs)
+    equal = np.full(len(runs), 1 / len(runs))
+    resamples = np.random.default_rng(0).multinomial(len(runs), equal, size=N_RESAMPLES) / len(runs)
     everything = float(runs.spent[:, -1].mean())
     rows: list[dict[str, Any]] = []
     for level in levels:

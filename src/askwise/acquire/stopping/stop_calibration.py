@@ -146,7 +146,7 @@ class StopCalibration:
         runs = self._full_runs(truth, self._policy_for(truth), np.inf)
         order = self._static_policy()
         static = None if order is None else self._full_runs(truth, order, np.inf)
-        return savings_table(runs, static, shares, random_state=0)
+        return savings_table(runs, static, shares)
 
     def _stopping(self, stop: Any, budget: Any, n: int) -> Stopping | None:
         """The rule that `stop` stands for; None: the selector's own, if errors have a cost.
@@ -183,7 +183,7 @@ class StopCalibration:
         if training is not None:
             keys, seen = rounded_keys(rows), rounded_keys(training)
             check_unseen(keys, seen, "X_cal")
-            check_distinct(keys, seen, "X_cal")
+            check_distinct(keys, seen)
         if self.calibrated_on_ is not None:
             check_unseen(digests(rows), self.calibrated_on_, "X_cal")
         goal.check_rows(len(rows))

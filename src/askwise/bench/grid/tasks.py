@@ -9,7 +9,7 @@ import numpy as np
 
 from askwise.bench.grid.images import IMAGES, draw_images
 from askwise.datasets import Dataset, load, make_switch, names
-from askwise.datasets.splits import split_rows
+from askwise.datasets.dataset import split_rows
 from askwise.errors import InvalidInput
 
 TEST_SHARE = 0.2

@@ -210,8 +210,7 @@ def finish_axes(axes: Axes, title: str, x: str, y: str) -> None:
     place = axes.get_subplotspec()
     if place is None or place.is_first_col():
         axes.set_ylabel(y)
-    axes.grid(axis="y", color="#e6e9ee")
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
