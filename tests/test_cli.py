@@ -427,35 +427,49 @@ for arguments in json.loads(sys.argv.pop()):
             app(arguments)
         except SystemExit as end:
             said.append([end.code, errors.getvalue()])
-heavy = {"pandas", "sklearn", "matplotlib", "torch"} & set(sys.modules)
+heavy = {"pandas", "numpy", "sklearn", "matplotlib", "torch"} & set(sys.modules)
 print(json.dumps([said, sorted(heavy)]))
 """
 
 
-def test_bad_usage_ends_with_2_before_heavy_imports(tmp_path):
+def test_bad_usage_is_refused_before_heavy_imports(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n")
+    (tmp_path / "m.pkl").write_text("")
+    fit = ["fit", "t.csv", "--target", "y", "-o", "s"]
     cases = [
-        (["--csv", "x.csv", "--target", "y"], "There is no file x.csv"),
-        (["--data", "wine", "--csv", "x.csv", "--target", "y"], "exclude each other"),
-        (["--csv", "x.csv"], "--csv needs --target"),
-        (["--target", "y"], "add --csv FILE"),
-        (["--missing", "?"], "add --csv FILE"),
-        (["--budget", "-1"], "--budget must be a finite number"),
-        (["--budget", "nan"], "--budget must be a finite number"),
-        (["--report", "nowhere/page.html"], "there is no folder"),
-        (["--model", "svm"], "logistic"),
+        (["demo", "--csv", "x.csv", "--target", "y"], 2, "There is no file x.csv"),
+        (["demo", "--data", "wine", "--csv", "x.csv", "--target", "y"], 2, "exclude each other"),
+        (["demo", "--csv", "x.csv"], 2, "--csv needs --target"),
+        (["demo", "--target", "y"], 2, "add --csv FILE"),
+        (["demo", "--missing", "?"], 2, "add --csv FILE"),
+        (["demo", "--budget", "-1"], 2, "--budget must be a finite number"),
+        (["demo", "--budget", "nan"], 2, "--budget must be a finite number"),
+        (["demo", "--report", "nowhere/page.html"], 2, "there is no folder"),
+        (["demo", "--model", "svm"], 2, "logistic"),
+        (["fit", "none.csv", "--target", "y", "-o", "s"], 2, "There is no file none.csv"),
+        ([*fit, "--model", "m.pkl"], 2, "A pickle or joblib file can run any code"),
+        ([*fit, "--model", "m.onnx", "--train", "mlp"], 2, "exclude each other"),
+        ([*fit, "--agreement", "0.9"], 2, "--agreement needs --calibrate"),
+        ([*fit, "--classes", "a,b"], 2, "--classes is for boosters"),
+        ([*fit[:-1], "nowhere/s"], 2, "there is no folder"),
+        (["evaluate", "none", "t.csv"], 3, "none is not a folder"),
+        (["acquire", "none", "t.csv", "-o", "o.csv"], 3, "none is not a folder"),
+        (["explain", "none", "t.csv", "--case", "1"], 3, "none is not a folder"),
+        (["ask", "none"], 3, "none is not a folder"),
+        (["prices", "none.csv"], 2, "There is no file none.csv"),
     ]
-    given = json.dumps([["demo", *arguments] for arguments, _ in cases])
+    given = json.dumps([arguments for arguments, _, _ in cases])
     command = [sys.executable, "-c", USAGE_PROGRAM, given]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     said, heavy = json.loads(done.stdout)
     assert heavy == []
-    for (arguments, message), (code, words) in zip(cases, said, strict=True):
-        assert code == 2, arguments
-        assert message in words, arguments
+    for (arguments, code, words), (found, message) in zip(cases, said, strict=True):
+        assert found == code, (arguments, message)
+        assert words in message, arguments
     result = run("demo", "--data", "nope")
     assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
     assert "breast_cancer, bupa, cirrhosis" in result.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "m.pkl"}
 
 
 def test_dropped_columns_are_not_asked_for_and_row_numbers_are_noticed(csv):

@@ -1,9 +1,8 @@
 """The commands on one's own files: from a table to a page, and every refusal by name."""
 
 import json
-import subprocess
-import sys
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import askwise
 from askwise.cli.app import app
 from askwise.cli.resumable import Resumable
 from askwise.desk import Desk
-from askwise.persistence.rebuild import Rebuilder
+from askwise.persistence import saving
 from askwise.scale import parts
 
 pytest.importorskip("skops")
@@ -309,48 +308,6 @@ def test_data_writes_files_that_the_other_commands_read(tmp_path):
     assert '"radius" = ["mean radius"' in (tmp_path / "cancer" / "groups.toml").read_text()
 
 
-USAGE_PROGRAM = """
-import contextlib, io, json, sys
-from askwise.cli.app import app
-said = []
-for arguments in json.loads(sys.argv.pop()):
-    with contextlib.redirect_stderr(io.StringIO()) as errors:
-        try:
-            app(arguments)
-        except SystemExit as end:
-            said.append([end.code, errors.getvalue()])
-heavy = {"pandas", "numpy", "sklearn", "matplotlib", "torch"} & set(sys.modules)
-print(json.dumps([said, sorted(heavy)]))
-"""
-
-
-def test_bad_usage_is_refused_before_heavy_imports(tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n1,2\n")
-    (tmp_path / "m.pkl").write_text("")
-    fit = ["fit", "t.csv", "--target", "y", "-o", "s"]
-    cases = [
-        (["fit", "none.csv", "--target", "y", "-o", "s"], 2, "There is no file none.csv"),
-        ([*fit, "--model", "m.pkl"], 2, "A pickle or joblib file can run any code"),
-        ([*fit, "--model", "m.onnx", "--train", "mlp"], 2, "exclude each other"),
-        ([*fit, "--agreement", "0.9"], 2, "--agreement needs --calibrate"),
-        ([*fit, "--classes", "a,b"], 2, "--classes is for boosters"),
-        ([*fit[:-1], "nowhere/s"], 2, "there is no folder"),
-        (["evaluate", "none", "t.csv"], 3, "none is not a folder"),
-        (["acquire", "none", "t.csv", "-o", "o.csv"], 3, "none is not a folder"),
-        (["explain", "none", "t.csv", "--case", "1"], 3, "none is not a folder"),
-        (["ask", "none"], 3, "none is not a folder"),
-        (["prices", "none.csv"], 2, "There is no file none.csv"),
-    ]
-    given = json.dumps([arguments for arguments, _, _ in cases])
-    command = [sys.executable, "-c", USAGE_PROGRAM, given]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    said, heavy = json.loads(done.stdout)
-    assert heavy == []
-    for (arguments, code, words), (found, message) in zip(cases, said, strict=True):
-        assert found == code, (arguments, message)
-        assert words in message, arguments
-
-
 def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     folder, _ = files
@@ -361,12 +318,12 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
     given = ("acquire", folder / "selector", tmp_path / "cases.parquet", "-o", streamed, "--engine", "local")
     facts = json.loads(run(*given, "--workers", 2, "--json").stdout)
     assert (facts["cases"], facts["parts"], facts["stop"]) == (60, 3, "calibrated")
-    loads = []
-    made = Rebuilder.__init__
-    monkeypatch.setattr(Rebuilder, "__init__", lambda self, *given: (loads.append(self), made(self, *given))[1])
+    load = Mock(side_effect=saving.load)
+    for module in (parts, saving):
+        monkeypatch.setattr(module, "load", load)
     parts.loaded.cache_clear()
     run(*given[:4], tmp_path / "again.parquet", "--engine", "local")
-    assert len(loads) == 1, "the folder is loaded once"
+    assert load.call_count == 1
     plain, other = pd.read_parquet(tmp_path / "plain.parquet"), pd.read_parquet(streamed)
     for name in ("bought", "spent", "prediction"):
         assert plain[name].tolist() == other[name].tolist()

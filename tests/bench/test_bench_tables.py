@@ -28,8 +28,8 @@ from askwise.bench.report.rows import (
 )
 from askwise.bench.report.study_tables import study_tables, tables
 from askwise.bench.report.tables import accuracy_tables, mean_ranks, over_budgets_and_seeds
+from askwise.bench.studies.accuracy import summary
 from askwise.bench.studies.subsets import compare_gaps
-from askwise.bench.studies.summary import summary
 from askwise.errors import InvalidInput
 from askwise.metrics import calibration_surplus, expected_calibration_error
 

@@ -22,7 +22,8 @@ class ProbableClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) the most probable label."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)  # first: an unfitted classifier has no classes
+        return np.asarray(self.classes_[best])
 
 
 def refuse_missing_labels(y: Any) -> None:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from askwise.bench.grid.images import IMAGE_METHODS, IMAGE_VARIANTS, IMAGES
 from askwise.bench.grid.methods import TABULAR
 from askwise.bench.grid.trials import Study
-from askwise.bench.studies.accuracy import accuracy
-from askwise.bench.studies.images import images
+from askwise.bench.studies.accuracy import accuracy, images, summary
 from askwise.bench.studies.policies import l1_weights, risk_weights, unavailable
 from askwise.bench.studies.rivals import rivals
 from askwise.bench.studies.subsets import bias, reparametrization, risk_gap
-from askwise.bench.studies.summary import summary
 from askwise.bench.studies.uncertainty import scatter, selective, shift
 
 LARGE = ("diabetes130",)
