@@ -188,6 +188,21 @@ def test_greedy_divides_by_the_price_or_its_root_and_gains_are_per_price(make):
         make("greedy").with_policy(Greedy(price_rule="square"))
 
 
+def test_by_default_a_budget_turns_the_price_into_its_root():
+    X, y = data()
+    costs = np.array([4.0, 2.0, 3.0, 1.0, 5.0])
+    owner = DynamicFeatureSelector(
+        LogisticRegression(), costs=costs, policy="greedy", calibration=None, random_state=0, progress=False
+    ).fit(X, y)
+    known = X[:6].where(np.tile(np.arange(5) == 3, (6, 1)))
+    for left, rule in ((None, "per price"), (9.0, "root")):
+        state = owner._state(owner._encode(known), left, None)
+        named = owner.with_policy(Greedy(price_rule=rule)).policy_
+        scores = owner.policy_.scores(state)
+        assert_allclose(scores, named.scores(state), err_msg=rule)
+        assert_allclose(owner.policy_.gains(scores, state), owner.gains(known), err_msg=rule)
+
+
 def test_the_fewer_purchases_are_left_the_less_the_price_counts():
     """Unlimited money: gain per price. Money for one feature: the gain alone. Gains per price do not change."""
     X, y = data()

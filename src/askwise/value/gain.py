@@ -6,7 +6,7 @@ import numpy as np
 
 from askwise.prices import affordable
 
-PRICE_RULES = ("purchases left", "per price", "root")
+PRICE_RULES = ("auto", "per price", "root", "purchases left")
 
 
 def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -26,13 +26,14 @@ def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, purchases: np.ndarra
     r"""Gain per :math:`price^a`: the ranking of features by a price rule.
 
     Per unit of price (:math:`a = 1`) is right as long as money is left for many features. With money for one, the price
-    no longer matters, because what is saved buys nothing. So for :math:`k` purchases left, ``"purchases left"`` takes
-    :math:`a = 1 - 1 / k`. ``"per price"`` is 1 throughout, the rule of the paper, and ``"root"`` 1/2.
+    no longer matters, because what is saved buys nothing. ``"per price"`` is 1 throughout, the rule of the paper, and
+    ``"root"`` 1/2; ``"auto"`` is 1/2 under a budget and 1 without. For :math:`k` purchases left, ``"purchases left"``
+    takes :math:`a = 1 - 1 / k`.
 
     Parameters
     ----------
     purchases
-        How many features the money left pays for; broadcasts with `gain`.
+        How many features the money left pays for, infinite without a budget; broadcasts with `gain`.
 
     Examples
     --------
@@ -45,7 +46,14 @@ def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, purchases: np.ndarra
 
 def price_power(rule: str, purchases: np.ndarray | float) -> np.ndarray:
     """The exponent `a` of `by_rule`."""
-    return np.asarray({"per price": 1.0, "root": 0.5}.get(rule, 1 - 1 / np.maximum(purchases, 1.0)))
+    if rule == "purchases left":
+        return np.asarray(1 - 1 / np.maximum(purchases, 1.0))
+    return np.asarray({"per price": 1.0, "root": 0.5, "auto": np.where(np.isinf(purchases), 1.0, 0.5)}[rule])
+
+
+def rule_in_force(rule: str, left: float) -> str:
+    """The rule that "auto" stands for with so much money `left`, which is infinite without a budget."""
+    return rule if rule != "auto" else "per price" if np.isinf(left) else "root"
 
 
 def purchases_left(costs: np.ndarray, left: np.ndarray, candidates: np.ndarray) -> np.ndarray:

@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Greedy, PolicyContext, purchases_of
+from askwise.acquire.policies.base import PolicyContext
+from askwise.acquire.policies.greedy import Greedy, purchases_of
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
-from askwise.value import NeighborValue, by_rule, per_cost
+from askwise.value import NeighborValue, by_rule, per_cost, rule_in_force
 from askwise.value.lookahead import SecondGains, outcomes_of_seconds, second_gains, total_effects
 
 AT_THE_START, LATER = 2000, 400
@@ -58,7 +59,7 @@ class Lookahead(Greedy):
 
     reason = "It has the highest expected gain for its price, counting what it says to ask next."
 
-    def __init__(self, risk_weight: float | None = None, price_rule: str = "per price") -> None:
+    def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
 
     def fit(self, context: PolicyContext) -> Self:
@@ -116,7 +117,8 @@ class Lookahead(Greedy):
             key = b"".join(part.tobytes() for part in (state.rows.values[r], buyable[r], state.left[r]))
             if key not in done:
                 followed = self._followed(state, r, gain[r], buyable[r], bool(begun[r]))
-                done[key] = _with_followers(followed, gain[r], price[r], buyable[r], state, r, self.price_rule)
+                rule = rule_in_force(self.price_rule, state.left[r])
+                done[key] = _with_followers(followed, gain[r], price[r], buyable[r], state, r, rule)
             gain[r], price[r] = done[key]
         return gain, price
 
