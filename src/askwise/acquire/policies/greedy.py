@@ -23,7 +23,6 @@ from askwise.value import (
     by_rule,
     per_cost,
     price_power,
-    purchases_left,
 )
 
 
@@ -41,7 +40,7 @@ class Greedy(Policy):
         :math:`\lambda`; None uses the risk weight of the selector.
     price_rule
         ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price); ``"auto"``: root where a
-        case has a budget, else per price; ``"purchases left"``: in between, by how much the money left pays for.
+        case has a budget, else per price.
     """
 
     compares_gains = True
@@ -88,14 +87,14 @@ class Greedy(Policy):
         return self.ranked(self.worth(state), state)
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
-        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, purchases_of(state))
+        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def depends_on_budget(self, prices: Prices) -> bool:
-        return self.reads_budget or (self.price_rule in ("auto", "purchases left") and not prices.uniform)
+        return self.reads_budget or (self.price_rule == "auto" and not prices.uniform)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        rest = 1 - price_power(self.price_rule, purchases_of(state))
+        rest = 1 - price_power(self.price_rule, state.left[:, None])
         return per_cost(scores, state.prices.now(state.mask) ** rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
@@ -103,11 +102,6 @@ class Greedy(Policy):
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
         return discrepancy + weight * epistemic
-
-
-def purchases_of(state: Acquisition) -> np.ndarray:
-    """(n, 1) how many features the money left of each case pays for."""
-    return purchases_left(state.prices.now(state.mask), state.left, ~state.mask & state.available)
 
 
 def completing(context: PolicyContext) -> BeliefModel:

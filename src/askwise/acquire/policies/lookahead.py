@@ -8,11 +8,11 @@ import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies.base import PolicyContext
-from askwise.acquire.policies.greedy import Greedy, purchases_of
+from askwise.acquire.policies.greedy import Greedy
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
-from askwise.value import NeighborValue, by_rule, per_cost, rule_in_force
+from askwise.value import NeighborValue, by_rule, per_cost
 from askwise.value.lookahead import SecondGains, outcomes_of_seconds, second_gains, total_effects
 
 AT_THE_START, LATER = 2000, 400
@@ -100,7 +100,7 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        scores = by_rule(*self._two_steps(state), self.price_rule, purchases_of(state))
+        scores = by_rule(*self._two_steps(state), self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
@@ -117,8 +117,7 @@ class Lookahead(Greedy):
             key = b"".join(part.tobytes() for part in (state.rows.values[r], buyable[r], state.left[r]))
             if key not in done:
                 followed = self._followed(state, r, gain[r], buyable[r], bool(begun[r]))
-                rule = rule_in_force(self.price_rule, state.left[r])
-                done[key] = _with_followers(followed, gain[r], price[r], buyable[r], state, r, rule)
+                done[key] = _with_followers(followed, gain[r], price[r], buyable[r], state, r, self.price_rule)
             gain[r], price[r] = done[key]
         return gain, price
 
@@ -208,7 +207,7 @@ def _valued(
     own = state.prices.now(state.mask[[r]])[0, first]
     costs = state.prices.now(had)
     allowed = buyable & affordable(own[:, None] + costs, state.left[r])
-    value, price = seconds.values(gain, costs, allowed, rule)
+    value, price = seconds.values(gain, costs, allowed, rule, state.left[r])
     return value, own + price
 
 
@@ -222,7 +221,7 @@ def _with_followers(
     rule: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(M,) value and price of all features of case `r`; those not in `seconds` as if the best single one followed."""
-    ranked = np.where(buyable, by_rule(gain, price, rule), -np.inf)
+    ranked = np.where(buyable, by_rule(gain, price, rule, state.left[r]), -np.inf)
     best = int(ranked.argmax())
     both = buyable & affordable(price + price[best], state.left[r]) & (np.arange(len(gain)) != best)
     value, cost = gain + gain[best] * both, price + price[best] * both
