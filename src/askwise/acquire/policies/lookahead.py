@@ -77,7 +77,10 @@ class Lookahead(Greedy):
         gates, best, usual = self._gates(start, [self._start])
         self.value_ = self.value_.by_labels() if len(gates) else self.value_
         later = self._examples(context, self.considered_[[best]])
-        after = [self._second_gains(later.rows.take([r]), self.considered_, LATER) for r in range(len(later.rows))]
+        after = [
+            self._second_gains(later.rows.take([r]), np.union1d(self.considered_, greedy), LATER)
+            for r, greedy in enumerate(super().scores(later).argmax(axis=1))
+        ]
         self.gates_ = np.union1d(gates, self._gates(later, after, usual)[0]).astype(int)
         self.lookahead_ = self._report(start, best)
         return self
@@ -172,7 +175,8 @@ class Lookahead(Greedy):
         for r, seconds in enumerate(followed):
             value, price = _valued(seconds, gain[r], ~states.mask[r], states, r, self.price_rule)
             score = by_rule(value, price, self.price_rule)
-            found += np.where(states.mask[r, seconds.first], 0.0, score)
+            considered = np.isin(seconds.first, self.considered_)  # the greedy choice may be another one
+            found += np.where(states.mask[r, seconds.first], 0.0, score)[:, considered]
             instead += score[:, seconds.first == greedy[r]]
         more = found / np.maximum(instead, SMALLEST) - 1
         # What tells something once a gate is known looks like one as well: its best follower is the gate.
