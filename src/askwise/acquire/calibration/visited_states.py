@@ -147,8 +147,9 @@ def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFra
         without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
     before = log_losses(states.proba, states.labels)
-    by_case = pd.Series(after - before).groupby(states.case).mean()
-    return losses_by_size(states.size, before, after).assign(kept=not by_case.mean() > by_case.sem())
+    by_case = pd.Series(after - before).groupby(states.case).mean().to_numpy()
+    clearly_worse = by_case.mean() > by_case.std(ddof=1) / np.sqrt(len(by_case))
+    return losses_by_size(states.size, before, after).assign(kept=not clearly_worse)
 
 
 def losses_by_size(size: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:
