@@ -4,7 +4,8 @@
     python benchmarks/growth.py --wide      # 500 features, 5,000 rows: whether it works
 
 Each size runs in a process of its own, whose peak memory is measured. Time ~ size ** exponent, by least squares on
-logarithms; the model's own fit is measured beside it.
+logarithms; beside it the exponent from the second-largest size to the largest, which is higher where fixed costs
+dominate at first. The model's own fit is measured as well. Times are CPU times.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
 }
 USUAL = {"n": 4000, "M": 20, "C": 2, "k": 5}
-SIZES = {"n": (2000, 4000, 8000, 16_000, 32_000), "M": (10, 20, 40, 80), "C": (2, 4, 8), "k": (2, 5, 10)}
+SIZES = {"n": (4000, 16_000, 64_000, 256_000), "M": (20, 40, 80, 160, 320), "C": (2, 4, 8, 16), "k": (2, 5, 10, 20)}
 NAMES = {"n": "rows", "M": "features", "C": "classes", "k": "members"}
 N_CASES, BUDGET = 100, 5
 
@@ -50,7 +51,7 @@ def main() -> None:
         return
     given = {"model": options.model, "policy": options.policy}
     if options.wide:
-        print(run({**USUAL, "n": 5000, "M": 500, **given}))
+        print(json.dumps(run({**USUAL, "n": 5000, "M": 500, **given}), indent=1))
         return
     for name in options.what or SIZES:
         found = [run({**USUAL, name: size, **given}) for size in SIZES[name]]
@@ -58,7 +59,11 @@ def main() -> None:
         print(f"{NAMES[name]} {sizes}, {options.model}, policy {options.policy}")
         for part in ("fit", "model", "acquire", "memory"):
             values = [row[part] for row in found]
-            print(f"  {part:8} exponent {exponent(sizes, values):5.2f}   {[round(v, 2) for v in values]}", flush=True)
+            whole, last = exponent(sizes, values), exponent(sizes[-2:], values[-2:])
+            print(
+                f"  {part:8} exponent {whole:5.2f}, at the end {last:5.2f}   {[round(v, 2) for v in values]}",
+                flush=True,
+            )
 
 
 def exponent(sizes: Any, values: Any) -> float:
@@ -69,7 +74,7 @@ def exponent(sizes: Any, values: Any) -> float:
 def run(job: dict[str, Any]) -> dict[str, Any]:
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--job", json.dumps(job)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout))
 
 
@@ -96,7 +101,7 @@ def measure(n: int, M: int, C: int, k: int, model: str, policy: str) -> dict[str
         "model": of_model,
         "acquire": time.process_time() - started,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "policy": type(selector.policy_).__name__,
+        "policy": selector.choices_["policy"],
     }
 
 

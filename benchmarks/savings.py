@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.policies.base import Static
+from askwise.acquire.policies.orders import Static
 from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
 from askwise.acquire.stopping.guarantee import FullRuns, last_passed, p_values
 from askwise.acquire.stopping.prediction_sets import PredictionSets

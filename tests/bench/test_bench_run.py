@@ -93,6 +93,21 @@ def test_killed_at_any_moment_it_loses_nothing(undisturbed, tmp_path):
     assert (tmp_path / "rows.csv").read_bytes() == (undisturbed / "rows.csv").read_bytes()
 
 
+def test_a_killed_dask_worker_changes_nothing(undisturbed, tmp_path):
+    pytest.importorskip("distributed")
+    psutil = pytest.importorskip("psutil")
+    steps = runner.run(["data", "variable"], tmp_path, engine="dask", jobs=2, **GRID)
+    seen = [next(steps)]
+    workers = [child for child in psutil.Process().children() if any("spawn_main" in part for part in child.cmdline())]
+    assert len(workers) == 2
+    workers[0].kill()
+    assert len(list(tmp_path.glob("trials/*.json"))) < 4, "all trials were done before the worker was killed"
+    seen += steps
+    assert [step.errors for step in seen] == [{}] * 4
+    assert len({step.trial for step in seen}) == 4
+    assert (tmp_path / "rows.csv").read_bytes() == (undisturbed / "rows.csv").read_bytes()
+
+
 def test_a_study_that_fails_leaves_the_others_of_its_trial(tmp_path):
     studies = {
         "good": lambda task, method: [Measurement("m", 1.0)],

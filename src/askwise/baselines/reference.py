@@ -11,7 +11,8 @@ import numpy as np
 
 from askwise.acquire.assessments import Recorded
 from askwise.acquire.evaluation import FinalState
-from askwise.acquire.policies.base import Policy, Random
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Random
 from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.trajectory import Trajectory
 from askwise.baselines.aaco import AACO

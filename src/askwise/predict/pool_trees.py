@@ -3,7 +3,8 @@
 A tree of at most 64 leaves is evaluated with bits, one per leaf. For each pool row, tree and input of the tree, the
 leaves that the pool row's value leaves possible are stored once. For a completion, those of the observed inputs are
 replaced by the leaves that the case's own value leaves possible, and the intersection over all inputs is the leaf.
-So neither the steps of a Pipeline nor the trees see the K completions of a case, only the case itself.
+So neither the steps of a Pipeline nor the trees see the K completions of a case, only the case itself. The
+intersection over the inputs that are not observed is computed once for all cases of which the same is known.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from askwise.predict.stacked import StackedModels, shares_steps
 from askwise.predict.wrapped import FrozenModel, asked
 from askwise.rows import EncodedRows
 
-MOST_BYTES = 400 * 2**20
+MOST_BYTES = 640 * 2**20
 """Memory for the leaves that pool rows leave possible; of larger ensembles completions are evaluated one by one."""
 ROWS_TO_PROBE, MIXES = 64, 200
 NUMBERS_AT_ONCE = 200_000
@@ -59,7 +60,8 @@ class PoolTrees:
         numbers = np.unique(output, return_inverse=True)[1][order]
         self.sums = np.zeros((len(trees), len(self.baseline)))
         self.sums[np.arange(len(trees)), numbers] = 1.0
-        of_pool, ends = self._possible(self._inputs(pool)), np.cumsum(self.n_with)
+        every_pair = np.ones(len(self.pair_input), dtype=bool)
+        of_pool, ends = self._possible(self._inputs(pool), every_pair), np.cumsum(self.n_with)
         self.layers = [np.ascontiguousarray(part) for part in np.split(of_pool, ends[:-1], axis=1)]
 
     def _read(self, trees: Sequence[tuple[list[Any], list[float]]], inputs: Sequence[list[int]]) -> None:
@@ -86,60 +88,74 @@ class PoolTrees:
 
     def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
         """(n, K, outputs) the models' answers on the completions of each row from the pool rows `index` (n, K)."""
-        n, k = index.shape
-        everything = ~self.kind(0)
-        shown = rows.observed[:, self.depends[self.pair_input]]
-        seen = np.where(shown, everything, self.kind(0))
-        own = self._intersected(np.where(shown, self._possible(self._inputs(rows.filled(self.filler))), everything))
-        raw = np.empty((n, k, self.sums.shape[1]))
-        step = max(1, NUMBERS_AT_ONCE // (k * len(self.leaf_start)))
-        for start in range(0, n, step):
-            part = slice(start, start + step)
-            raw[part] = self._leaf_values(index[part], own[part, None], seen[part, None]) @ self.sums
+        raw = np.empty((*index.shape, self.sums.shape[1]))
+        inputs = self._inputs(rows.filled(self.filler))
+        step = max(1, NUMBERS_AT_ONCE // (index.shape[1] * len(self.leaf_start)))
+        for cases in _alike(rows.observed):
+            shown = rows.observed[cases[0], self.depends[self.pair_input]]
+            own = self._own(inputs[cases], shown)
+            of_pool, position = self._of_pool(index[cases], shown)
+            for start in range(0, len(cases), step):
+                part = slice(start, start + step)
+                remaining = of_pool.take(position[part], axis=0, mode="clip")
+                remaining &= own[part, None]
+                raw[cases[part]] = self._leaf_values(remaining) @ self.sums
         return self._proba(raw + self.baseline)
 
-    def _intersected(self, possible: np.ndarray) -> np.ndarray:
-        """(n, pairs) leaves -> (n, trees) those that all inputs of a tree leave possible."""
-        parts = np.split(possible, np.cumsum(self.n_with)[:-1], axis=1)
-        remaining = parts[0].copy()
-        for part in parts[1:]:
-            remaining[:, : part.shape[1]] &= part
+    def _own(self, cells: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        """(n, trees) the leaves that the cases' own values leave possible; `shown` (pairs,) are those of known inputs."""
+        remaining = np.full((len(cells), len(self.leaf_start)), ~self.kind(0))
+        possible = self._possible(cells, shown)
+        starts = np.cumsum(self.n_with) - self.n_with
+        for start, n_with in zip(starts.tolist(), self.n_with.tolist(), strict=True):
+            trees = np.flatnonzero(shown[start : start + n_with])
+            remaining[:, trees] &= possible[:, : len(trees)]
+            possible = possible[:, len(trees) :]
         return remaining
 
-    def _leaf_values(self, index: np.ndarray, own: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """(n, K, trees) the value of the leaf of each tree.
+    def _of_pool(self, index: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(R, trees) the leaves that the inputs not `shown` of R pool rows leave possible, and `index` as rows of it."""
+        used = np.zeros(len(self.layers[0]), dtype=bool)
+        used[index] = True
+        rows, seen = np.flatnonzero(used), np.where(shown, ~self.kind(0), self.kind(0))
+        found = np.empty((len(rows), len(self.leaf_start)), dtype=self.kind)
+        step = max(1, NUMBERS_AT_ONCE // found.shape[1])
+        for first in range(0, len(rows), step):
+            at, block, start = rows[first : first + step], found[first : first + step], 0
+            buffer = np.empty(block.size, dtype=self.kind)
+            for layer in self.layers:
+                n_with = layer.shape[1]  # the first layer has all trees
+                possible = buffer[: len(at) * n_with].reshape(len(at), n_with) if start else block
+                layer.take(at, axis=0, out=possible, mode="clip")
+                possible |= seen[start : start + n_with]
+                if start:
+                    block[:, :n_with] &= possible
+                start += n_with
+        return found, (np.cumsum(used) - 1)[index]
 
-        `own` (n, 1, trees) are the leaves that the case's own values leave possible.
-        `seen` (n, 1, pairs) has all bits where the value is the case's own, so that the pool row's does not count.
-        """
-        n_trees = len(self.leaf_start)
-        remaining = np.repeat(own, index.shape[1], axis=1)
-        buffer, start = np.empty(remaining.size, dtype=self.kind), 0
-        for of_pool in self.layers:
-            n_with = of_pool.shape[1]
-            possible = buffer[: index.size * n_with].reshape(*index.shape, n_with)
-            of_pool.take(index, axis=0, out=possible, mode="clip")
-            possible |= seen[..., start : start + n_with]
-            start += n_with
-            if n_with == n_trees:
-                remaining &= possible
-            else:
-                remaining[..., :n_with] &= possible
-        lower = np.subtract(remaining, self.kind(1), out=buffer.reshape(remaining.shape))
+    def _leaf_values(self, remaining: np.ndarray) -> np.ndarray:
+        """(n, K, trees) the value of the leaf of each tree: the only one of `remaining` (overwritten), or the first."""
+        lower = np.subtract(remaining, self.kind(1))
         lower &= np.bitwise_not(remaining, out=remaining)  # the bits below the lowest one
         leaf = np.add(np.bitwise_count(lower), self.leaf_start, dtype=np.intp)
         return self.leaf_value.take(leaf, mode="clip")  # faster than checking
 
-    def _possible(self, cells: np.ndarray) -> np.ndarray:
-        """(n, pairs) the leaves that the values of each row (n, P) leave possible, for each pair of tree and input."""
-        found = np.empty((len(cells), len(self.pair_start)), dtype=self.kind)
-        step = max(1, NODES_AT_ONCE // len(self.feature))
+    def _possible(self, cells: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """(n, pairs) the leaves that the values of each row (n, P) leave possible, for each `wanted` pair."""
+        sizes = np.diff(self.pair_start, append=len(self.feature))
+        nodes, sizes = np.repeat(wanted, sizes), sizes[wanted]
+        found = np.empty((len(cells), len(sizes)), dtype=self.kind)
+        if not len(sizes):
+            return found
+        feature, threshold, missing_left = self.feature[nodes], self.threshold[nodes], self.missing_left[nodes]
+        without_left, without_right = self.without_left[nodes], self.without_right[nodes]
+        pair_start, step = np.cumsum(sizes) - sizes, max(1, NODES_AT_ONCE // len(feature))
         for start in range(0, len(cells), step):
-            seen = cells[start : start + step, self.feature]
-            goes_left = seen <= self.threshold
-            goes_left |= np.isnan(seen) & self.missing_left
-            possible = np.where(goes_left, self.without_right, self.without_left)
-            found[start : start + step] = np.bitwise_and.reduceat(possible, self.pair_start, axis=1)
+            seen = cells[start : start + step, feature]
+            goes_left = seen <= threshold
+            goes_left |= np.isnan(seen) & missing_left
+            possible = np.where(goes_left, without_right, without_left)
+            found[start : start + step] = np.bitwise_and.reduceat(possible, pair_start, axis=1)
         return found
 
     def _inputs(self, rows: EncodedRows) -> np.ndarray:
@@ -178,6 +194,13 @@ def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
         return made if made is not None and _is_right(made, model, pool) else None
     except Exception:  # the models answer for completions as before, and say what is wrong
         return None
+
+
+def _alike(observed: np.ndarray) -> list[np.ndarray]:
+    """The positions of the rows that have the same cells observed, for each set of cells."""
+    _, number = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(number.reshape(-1), kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number.reshape(-1)[order])) + 1)
 
 
 def _bytes_needed(ensembles: Sequence[Ensemble], n_rows: int) -> int:

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Greedy, PolicyContext, purchases_of
+from askwise.acquire.policies.base import PolicyContext
+from askwise.acquire.policies.greedy import Greedy
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
@@ -58,7 +59,7 @@ class Lookahead(Greedy):
 
     reason = "It has the highest expected gain for its price, counting what it says to ask next."
 
-    def __init__(self, risk_weight: float | None = None, price_rule: str = "per price") -> None:
+    def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
 
     def fit(self, context: PolicyContext) -> Self:
@@ -76,7 +77,10 @@ class Lookahead(Greedy):
         gates, best, usual = self._gates(start, [self._start])
         self.value_ = self.value_.by_labels() if len(gates) else self.value_
         later = self._examples(context, self.considered_[[best]])
-        after = [self._second_gains(later.rows.take([r]), self.considered_, LATER) for r in range(len(later.rows))]
+        after = [
+            self._second_gains(later.rows.take([r]), np.union1d(self.considered_, greedy), LATER)
+            for r, greedy in enumerate(super().scores(later).argmax(axis=1))
+        ]
         self.gates_ = np.union1d(gates, self._gates(later, after, usual)[0]).astype(int)
         self.lookahead_ = self._report(start, best)
         return self
@@ -99,7 +103,7 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        scores = by_rule(*self._two_steps(state), self.price_rule, purchases_of(state))
+        scores = by_rule(*self._two_steps(state), self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
@@ -171,7 +175,8 @@ class Lookahead(Greedy):
         for r, seconds in enumerate(followed):
             value, price = _valued(seconds, gain[r], ~states.mask[r], states, r, self.price_rule)
             score = by_rule(value, price, self.price_rule)
-            found += np.where(states.mask[r, seconds.first], 0.0, score)
+            considered = np.isin(seconds.first, self.considered_)  # the greedy choice may be another one
+            found += np.where(states.mask[r, seconds.first], 0.0, score)[:, considered]
             instead += score[:, seconds.first == greedy[r]]
         more = found / np.maximum(instead, SMALLEST) - 1
         # What tells something once a gate is known looks like one as well: its best follower is the gate.
@@ -206,7 +211,7 @@ def _valued(
     own = state.prices.now(state.mask[[r]])[0, first]
     costs = state.prices.now(had)
     allowed = buyable & affordable(own[:, None] + costs, state.left[r])
-    value, price = seconds.values(gain, costs, allowed, rule)
+    value, price = seconds.values(gain, costs, allowed, rule, state.left[r])
     return value, own + price
 
 
@@ -220,7 +225,7 @@ def _with_followers(
     rule: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(M,) value and price of all features of case `r`; those not in `seconds` as if the best single one followed."""
-    ranked = np.where(buyable, by_rule(gain, price, rule), -np.inf)
+    ranked = np.where(buyable, by_rule(gain, price, rule, state.left[r]), -np.inf)
     best = int(ranked.argmax())
     both = buyable & affordable(price + price[best], state.left[r]) & (np.arange(len(gain)) != best)
     value, cost = gain + gain[best] * both, price + price[best] * both

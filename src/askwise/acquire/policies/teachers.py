@@ -72,7 +72,7 @@ class Teacher:
     def _visited(self, at: np.ndarray, visitor: Policy, rng: np.random.Generator) -> Acquisition:
         """The state after random numbers of purchases, small ones more often, under random budgets if those matter."""
         state, truth = self.nothing_known(at)
-        if self.exact.reads_budget:
+        if self.exact.depends_on_budget(self.context.prices):
             limited = rng.random(len(at)) < 0.5
             state.left = np.where(limited, rng.random(len(at)) * self.context.prices.total(), np.inf)
         wanted = (state.mask.shape[1] ** rng.random(len(at))).astype(int) - (rng.random(len(at)) < 0.1)

@@ -7,7 +7,8 @@ from typing import Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy, PolicyContext, completing
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.greedy import completing
 from askwise.acquire.stopping.rules import Stopping
 from askwise.errors import InvalidInput
 from askwise.parameters import Number, check_limits

@@ -11,7 +11,8 @@ import pandas as pd
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.calibration.crossfit import N_FOLDS, Fold
 from askwise.acquire.calibration.unseen import check_distinct, check_unseen, digests, rounded_keys
-from askwise.acquire.policies.base import Policy, Static
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Static
 from askwise.acquire.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
 from askwise.acquire.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.acquire.stopping.pays_off import PaysOff
