@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -131,8 +131,28 @@ WIDTHS = Several(Whole(1))
 ADAM: Limits = {"learning_rate": POSITIVE, "batch_size": Whole(1)}
 
 
-def check_limits(estimator: Any, limits: Limits) -> None:
-    """Raise an error for parameters of `estimator` that are outside their limits."""
+def within(limit: Limit, default: Any) -> Any:
+    """The default of a parameter of a dataclass, whose values must be within `limit`."""
+    return field(default=default, metadata={"limit": limit})
+
+
+def limits_of(kind: type) -> Limits:
+    """The limits of the parameters of a dataclass; a subclass that changes only a default keeps the limit.
+
+    >>> @dataclass
+    ... class Forest:
+    ...     n_trees: int = within(Whole(1), 100)
+    >>> limits_of(Forest)
+    {'n_trees': Whole(least=1, optional=False, most=inf)}
+    """
+    declared = [vars(base).get("__dataclass_fields__", {}) for base in reversed(kind.__mro__)]
+    every = [parameter for parameters in declared for parameter in parameters.values()]
+    return {parameter.name: parameter.metadata["limit"] for parameter in every if "limit" in parameter.metadata}
+
+
+def check_limits(estimator: Any, limits: Limits | None = None) -> None:
+    """Raise an error for parameters of `estimator` that are outside their limits; by default those of its class."""
+    limits = limits_of(type(estimator)) if limits is None else limits
     check_values(type(estimator).__name__, {name: getattr(estimator, name) for name in limits}, limits)
 
 

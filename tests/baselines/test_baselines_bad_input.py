@@ -25,7 +25,7 @@ from askwise.baselines import (
 )
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
-from askwise.parameters import Choice, Flag, Number, Several, Whole
+from askwise.parameters import Choice, Flag, Number, Several, Whole, limits_of
 
 EVERY: list[Any] = [getattr(baselines, name) for name in baselines.__all__ if name not in ("Baseline", "ExactOracle")]
 BROKEN: list[Any] = [-1, "abc", float("nan"), (0,), [-2.5], {}]
@@ -52,8 +52,8 @@ def test_every_number_among_the_parameters_is_checked_before_training():
         X, y = table()
         free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
         defaults = kind().get_params(deep=False)
-        assert set(defaults) - free == set(kind.limits)
-        for name, limit in kind.limits.items():
+        assert set(defaults) - free == set(limits_of(kind))
+        for name, limit in limits_of(kind).items():
             assert limit.allows(defaults[name])
             for value in BROKEN:
                 with pytest.raises(InvalidInput, match=rf"{kind.__name__}: {name} must be .*; got"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -13,7 +13,7 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline
 from askwise.networks import CellCoder, Layers, import_torch, seeded
-from askwise.parameters import ADAM, Choice, Limits, Number, Whole
+from askwise.parameters import POSITIVE, Choice, Number, Whole, within
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.masked import train_under_masks
@@ -73,27 +73,18 @@ class AACO(Baseline):
     `acquisition_cost` means the same in any currency.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("n_neighbors", "n_subsets", "max_rows", "width"), Whole(1)),
-        "adaptation": Choice(("conditional", "mean")),
-        "epochs": Whole(0),
-        "acquisition_cost": Number(0),
-        "weight_decay": Number(0),
-    }
-
     estimator: Any = None
     _: KW_ONLY
-    adaptation: str = "conditional"
-    n_neighbors: int = 20
-    n_subsets: int = 100
-    acquisition_cost: float = 0.05
-    max_rows: int = 5000
-    width: int = 100
-    epochs: int = 200
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    weight_decay: float = 1e-4
+    adaptation: str = within(Choice(("conditional", "mean")), "conditional")
+    n_neighbors: int = within(Whole(1), 20)
+    n_subsets: int = within(Whole(1), 100)
+    acquisition_cost: float = within(Number(0), 0.05)
+    max_rows: int = within(Whole(1), 5000)
+    width: int = within(Whole(1), 100)
+    epochs: int = within(Whole(0), 200)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int = within(Whole(1), 64)
+    weight_decay: float = within(Number(0), 1e-4)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         pooled = np.sort(rng.permutation(len(rows))[: self.max_rows])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from askwise.acquire.stopping.calibrated_stop import CalibratedStop
 from askwise.acquire.stopping.rules import Stopping
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.parameters import Limits, check_limits
+from askwise.parameters import check_limits
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.prices import as_prices
 from askwise.randomness import generator
@@ -45,9 +45,6 @@ class Baseline(FeatureAcquirer):
     sees_everything = False
     """Whether the method reads the full row before it selects. In a session it ranks by what is known so far."""
 
-    limits: ClassVar[Limits] = {}
-    """The allowed values of each parameter."""
-
     costs: Any = None
     groups: Mapping[str, Sequence[Any]] | None = None
     random_state: Any = None
@@ -55,7 +52,7 @@ class Baseline(FeatureAcquirer):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on rows, complete or not (NaN = unavailable), and their labels."""
-        check_limits(self, self.limits)
+        check_limits(self)
         self.schema_, rows = read_table(X, self.groups)
         X = self._table(X, reset=True)
         y = check_labels(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -16,7 +16,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.information import discretized, greedy_order
-from askwise.parameters import Limits, Whole
+from askwise.parameters import Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.prices import Prices, affordable
@@ -58,20 +58,12 @@ class StaticBest(Baseline):
         As in `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        "n_folds": Whole(2),
-        "n_candidates": Whole(1),
-        "max_features": Whole(1),
-        "max_rows": Whole(2),
-        "max_models": Whole(1),
-    }
-
     classifier: Any = None
-    n_folds: int = 5
-    n_candidates: int = 8
-    max_features: int = 20
-    max_rows: int = 2000
-    max_models: int = 256
+    n_folds: int = within(Whole(2), 5)
+    n_candidates: int = within(Whole(1), 8)
+    max_features: int = within(Whole(1), 20)
+    max_rows: int = within(Whole(2), 2000)
+    max_models: int = within(Whole(1), 256)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         cells = DesignMatrix(rows, self.schema_)

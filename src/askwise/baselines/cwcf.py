@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from askwise.baselines.masked_network import MaskedRows
 from askwise.baselines.retrace import RetraceLearner
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, import_torch, seeded
-from askwise.parameters import ADAM, RATE, SHARE, Limits, Number, Several, Whole
+from askwise.parameters import POSITIVE, RATE, SHARE, Number, Several, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
@@ -78,27 +77,18 @@ class CWCF(Baseline):
         Stops a row where a classify action has the highest Q: ``acquire(X, stop=stopping_)``.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("hidden", "n_episodes", "episodes_at_once", "memory"), Whole(1)),
-        **dict.fromkeys(("pretrain_updates", "updates_per_round"), Whole(0)),
-        **dict.fromkeys(("cost_weight", "weight_decay"), Number(0)),
-        "target_rate": RATE,
-        "exploration": Several(SHARE, count=2),
-    }
-
-    cost_weight: float = 0.1
-    hidden: int = 128
-    pretrain_updates: int = 500
-    n_episodes: int = 8_000
-    updates_per_round: int = 4
-    episodes_at_once: int = 64
-    batch_size: int = 512
-    memory: int = 4_000
-    learning_rate: float = 5e-4
-    weight_decay: float = 1e-4
-    target_rate: float = 0.02
-    exploration: tuple[float, float] = (1.0, 0.1)
+    cost_weight: float = within(Number(0), 0.1)
+    hidden: int = within(Whole(1), 128)
+    pretrain_updates: int = within(Whole(0), 500)
+    n_episodes: int = within(Whole(1), 8_000)
+    updates_per_round: int = within(Whole(0), 4)
+    episodes_at_once: int = within(Whole(1), 64)
+    batch_size: int = within(Whole(1), 512)
+    memory: int = within(Whole(1), 4_000)
+    learning_rate: float = within(POSITIVE, 5e-4)
+    weight_decay: float = within(Number(0), 1e-4)
+    target_rate: float = within(RATE, 0.02)
+    exploration: tuple[float, float] = within(Several(SHARE, count=2), (1.0, 0.1))
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("CWCF", "StaticCMI")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from askwise.baselines.masked_network import train_with_patience
 from askwise.baselines.two_networks import TwoNetworkBaseline, TwoNetworks
-from askwise.parameters import SHARE, Limits
+from askwise.parameters import SHARE, within
 from askwise.rows import EncodedRows
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
@@ -51,10 +51,8 @@ class DIME(TwoNetworkBaseline):
     5. Dropout is sliced from precomputed draws, and Adam's smallest rate is 1e-5 (the original: 1e-6).
     """
 
-    limits: ClassVar[Limits] = {**TwoNetworkBaseline.limits, "exploration": SHARE, "exploration_decay": SHARE}
-
-    exploration: float = 0.5
-    exploration_decay: float = 0.2
+    exploration: float = within(SHARE, 0.5)
+    exploration_decay: float = within(SHARE, 0.2)
     pretrain_epochs: int = 200
 
     def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.networks import import_torch
-from askwise.parameters import ADAM, WIDTHS, Choice, Limits, Number, Whole
+from askwise.parameters import POSITIVE, WIDTHS, Choice, Number, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.rows import EncodedRows
 
@@ -63,27 +62,17 @@ class EDDI(Baseline):
         As in `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("latent", "code", "samples"), Whole(1)),
-        **dict.fromkeys(("encoder", "decoder"), WIDTHS),
-        "reconstruct": Choice(("all", "observed")),
-        "noise": Number(1e-6),
-        "label_weight": Number(0),
-        "steps": Whole(0),
-    }
-
-    latent: int = 10
-    code: int = 20
-    encoder: Sequence[int] = (200, 100)
-    decoder: Sequence[int] = (50, 100)
-    noise: float = 0.5
-    label_weight: float = 10.0
-    reconstruct: str = "all"
-    samples: int = 50
-    steps: int = 2000
-    batch_size: int = 100
-    learning_rate: float = 1e-3
+    latent: int = within(Whole(1), 10)
+    code: int = within(Whole(1), 20)
+    encoder: Sequence[int] = within(WIDTHS, (200, 100))
+    decoder: Sequence[int] = within(WIDTHS, (50, 100))
+    noise: float = within(Number(1e-6), 0.5)
+    label_weight: float = within(Number(0), 10.0)
+    reconstruct: str = within(Choice(("all", "observed")), "all")
+    samples: int = within(Whole(1), 50)
+    steps: int = within(Whole(0), 2000)
+    batch_size: int = within(Whole(1), 100)
+    learning_rate: float = within(POSITIVE, 1e-3)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("EDDI", "DynamicFeatureSelector")

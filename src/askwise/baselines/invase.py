@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
-from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole
+from askwise.parameters import POSITIVE, WIDTHS, Flag, Number, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
@@ -53,22 +53,14 @@ class INVASE(FullRowBaseline):
         As in `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("selector", "predictor"), WIDTHS),
-        **dict.fromkeys(("sparsity", "weight_decay"), Number(0)),
-        "steps": Whole(0),
-        "random_masks": Flag(),
-    }
-
-    sparsity: float = 0.1
-    selector: Sequence[int] = (100, 100)
-    predictor: Sequence[int] = (200, 200)
-    random_masks: bool = True
-    steps: int = 2000
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    weight_decay: float = 2e-3
+    sparsity: float = within(Number(0), 0.1)
+    selector: Sequence[int] = within(WIDTHS, (100, 100))
+    predictor: Sequence[int] = within(WIDTHS, (200, 200))
+    random_masks: bool = within(Flag(), True)
+    steps: int = within(Whole(0), 2000)
+    batch_size: int = within(Whole(1), 128)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    weight_decay: float = within(Number(0), 2e-3)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("INVASE", "DynamicFeatureSelector")

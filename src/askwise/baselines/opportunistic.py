@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -14,7 +14,7 @@ from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, follow, import_torch, seeded
-from askwise.parameters import ADAM, DROPOUT, RATE, SHARE, Limits, Several, Whole
+from askwise.parameters import DROPOUT, POSITIVE, RATE, SHARE, Several, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -63,27 +63,17 @@ class Opportunistic(Baseline):
         See `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("n_samples", "n_episodes", "episodes_at_once", "memory"), Whole(1)),
-        "hidden": Several(Whole(1), fewest=1),
-        "dropout": DROPOUT,
-        "updates_per_step": Whole(0),
-        "gamma": SHARE,
-        "target_rate": RATE,
-    }
-
-    hidden: Sequence[int] = (64, 32)
-    dropout: float = 0.5
-    n_samples: int = 30
-    n_episodes: int = 3_000
-    episodes_at_once: int = 64
-    updates_per_step: int = 2
-    gamma: float = 0.0
-    memory: int = 20_000
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    target_rate: float = 0.01
+    hidden: Sequence[int] = within(Several(Whole(1), fewest=1), (64, 32))
+    dropout: float = within(DROPOUT, 0.5)
+    n_samples: int = within(Whole(1), 30)
+    n_episodes: int = within(Whole(1), 3_000)
+    episodes_at_once: int = within(Whole(1), 64)
+    updates_per_step: int = within(Whole(0), 2)
+    gamma: float = within(SHARE, 0.0)
+    memory: int = within(Whole(1), 20_000)
+    batch_size: int = within(Whole(1), 128)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    target_rate: float = within(RATE, 0.01)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("Opportunistic", "StaticCMI")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from askwise.baselines.base import Baseline, FullRowBaseline, FullRowPolicy, Sco
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
-from askwise.parameters import Limits, Whole
+from askwise.parameters import Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
@@ -60,11 +60,9 @@ class FullInformation(FullRowBaseline):
         As in `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {"max_models": Whole(1)}
-
     classifier: Any = None
     _: KW_ONLY
-    max_models: int = 256
+    max_models: int = within(Whole(1), 256)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         classifier = strong_classifier() if self.classifier is None else self.classifier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,7 +19,7 @@ from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
 from askwise.information import CRITERIA, discretized, greedy_order, rank_scores
 from askwise.networks import CellCoder
-from askwise.parameters import Choice, Limits, Whole
+from askwise.parameters import Choice, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
@@ -68,12 +68,10 @@ class StaticCMI(Baseline):
     that point of the ranking.
     """
 
-    limits: ClassVar[Limits] = {"criterion": Choice(CRITERIA), "n_bins": Whole(2), "max_models": Whole(1)}
-
-    criterion: str = "cmim"
-    n_bins: int = 3
+    criterion: str = within(Choice(CRITERIA), "cmim")
+    n_bins: int = within(Whole(2), 3)
     classifier: Any = None
-    max_models: int = 1024
+    max_models: int = within(Whole(1), 1024)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         levels = discretized(rows, y, self.schema_, int(self.n_bins))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
-from askwise.parameters import ADAM, Flag, Limits, Number, Whole
+from askwise.parameters import POSITIVE, Flag, Number, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
@@ -54,24 +54,14 @@ class TabNet(FullRowBaseline):
         As in `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        "width": Whole(1),
-        "n_steps": Whole(1),
-        "gamma": Number(1),
-        "sparsity": Number(0),
-        "epochs": Whole(0),
-        "masked": Flag(),
-    }
-
-    width: int = 8
-    n_steps: int = 3
-    gamma: float = 1.3
-    sparsity: float = 1e-3
-    masked: bool = True
-    epochs: int = 100
-    batch_size: int = 1024
-    learning_rate: float = 0.02
+    width: int = within(Whole(1), 8)
+    n_steps: int = within(Whole(1), 3)
+    gamma: float = within(Number(1), 1.3)
+    sparsity: float = within(Number(0), 1e-3)
+    masked: bool = within(Flag(), True)
+    epochs: int = within(Whole(0), 100)
+    batch_size: int = within(Whole(1), 1024)
+    learning_rate: float = within(POSITIVE, 0.02)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         if len(rows) < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -13,7 +13,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, held_out_rows, pretrain, sliced_dropout
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded
-from askwise.parameters import ADAM, DROPOUT, WIDTHS, Limits, Number, Whole
+from askwise.parameters import DROPOUT, POSITIVE, WIDTHS, Number, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
@@ -46,25 +46,15 @@ class TwoNetworkBaseline(Baseline):
         As in `Baseline`.
     """
 
-    hidden: Sequence[int] = (128, 128)
-    dropout: float = 0.3
-    max_features: int | None = None
-    pretrain_epochs: int = 100
-    epochs: int = 250
-    learning_rate: float = 1e-3
-    batch_size: int | None = None
-    patience: int = 20
-    holdout: float = 0.2
-
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("pretrain_epochs", "epochs", "patience"), Whole(0)),
-        "batch_size": Whole(1, optional=True),
-        "hidden": WIDTHS,
-        "dropout": DROPOUT,
-        "max_features": Whole(1, optional=True),
-        "holdout": Number(0, 0.5, above=True),
-    }
+    hidden: Sequence[int] = within(WIDTHS, (128, 128))
+    dropout: float = within(DROPOUT, 0.3)
+    max_features: int | None = within(Whole(1, optional=True), None)
+    pretrain_epochs: int = within(Whole(0), 100)
+    epochs: int = within(Whole(0), 250)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int | None = within(Whole(1, optional=True), None)
+    patience: int = within(Whole(0), 20)
+    holdout: float = within(Number(0, 0.5, above=True), 0.2)
 
     def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:
         """Train the networks on `rows`, the predictor being pretrained; keep the weights that are best on `judged`."""

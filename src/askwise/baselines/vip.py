@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -12,7 +12,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, sliced_dropout
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
-from askwise.parameters import ADAM, DROPOUT, POSITIVE, Limits, Number, Several, Whole
+from askwise.parameters import DROPOUT, POSITIVE, Number, Several, Whole, within
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
@@ -59,24 +59,14 @@ class VIP(Baseline):
         See `Baseline`.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        "hidden": Whole(1),
-        "dropout": DROPOUT,
-        "random_epochs": Whole(0),
-        "biased_epochs": Whole(0),
-        "temperature": Several(POSITIVE, count=2),
-        "weight_decay": Number(0),
-    }
-
-    hidden: int = 64
-    dropout: float = 0.5
-    random_epochs: int = 60
-    biased_epochs: int = 40
-    temperature: tuple[float, float] = (1.0, 0.2)
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    batch_size: int = 128
+    hidden: int = within(Whole(1), 64)
+    dropout: float = within(DROPOUT, 0.5)
+    random_epochs: int = within(Whole(0), 60)
+    biased_epochs: int = within(Whole(0), 40)
+    temperature: tuple[float, float] = within(Several(POSITIVE, count=2), (1.0, 0.2))
+    learning_rate: float = within(POSITIVE, 1e-3)
+    weight_decay: float = within(Number(0), 1e-4)
+    batch_size: int = within(Whole(1), 128)
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
         import_torch("VIP", "StaticCMI")

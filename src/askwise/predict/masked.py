@@ -12,11 +12,11 @@ from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
-from askwise.parameters import Choice, Flag, Whole, check_limits
+from askwise.parameters import POSITIVE, Choice, Flag, Number, Whole, check_limits, within
 from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.modules import FrozenModule, is_torch_module
-from askwise.predict.reparametrized import ADAPTER_LIMITS, train_adapter
+from askwise.predict.reparametrized import train_adapter
 from askwise.randomness import generator, seed_from
 from askwise.rows import EncodedRows
 from askwise.subsets import check_mask, sample
@@ -65,17 +65,17 @@ class MaskTrainedPredictor(SubsetPredictor):
     estimator: Any
     _: KW_ONLY
     masks: str | DrawMasks = "random"
-    reparametrized: bool = False
+    reparametrized: bool = within(Flag(), False)
     network: MakeNetwork | None = None
-    width: int = 100
-    epochs: int = 100
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    weight_decay: float = 1e-4
-    hidden: int = 64
-    gate: bool = True
-    holdout: float = 0.25
-    reference: str = "wrapped"
+    width: int = within(Whole(1), 100)
+    epochs: int = within(Whole(0), 100)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int = within(Whole(1), 64)
+    weight_decay: float = within(Number(), 1e-4)
+    hidden: int = within(Whole(1), 64)
+    gate: bool = within(Flag(), True)
+    holdout: float = within(Number(0, 1, above=True, below=True), 0.25)
+    reference: str = within(Choice(("wrapped", "own")), "wrapped")
     random_state: Any = None
     progress: bool | str = False
 
@@ -88,8 +88,7 @@ class MaskTrainedPredictor(SubsetPredictor):
                 "network must be a function (n_inputs, n_classes) -> torch.nn.Module, or a module; got "
                 f"{self.network!r}."
             )
-        reference = Choice(("wrapped", "own"))
-        check_limits(self, {**ADAPTER_LIMITS, "width": Whole(1), "reparametrized": Flag(), "reference": reference})
+        check_limits(self)
         rng = generator(self.random_state)
         self.coder_ = CellCoder(rows, self.schema_)
         with seeded(seed_from(rng)):

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from askwise.networks import adam, import_torch, seeded, train
-from askwise.parameters import ADAM, Choice, Flag, Limits, Number, Whole, check_limits
+from askwise.parameters import POSITIVE, Choice, Flag, Number, Whole, check_limits, within
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import Output, final_layer
@@ -22,14 +22,6 @@ from askwise.rows import EncodedRows
 from askwise.subsets import sample
 
 SMALLEST = 1e-12
-ADAPTER_LIMITS: Limits = {
-    **ADAM,
-    "epochs": Whole(0),
-    "weight_decay": Number(),
-    "hidden": Whole(1),
-    "gate": Flag(),
-    "holdout": Number(0, 1, above=True, below=True),
-}
 
 
 @dataclass(eq=False, repr=False)
@@ -69,21 +61,21 @@ class ReparametrizedPredictor(SubsetPredictor):
     stores_rows = False
 
     estimator: Any
-    kind: str = "output"
+    kind: str = within(Choice(("output", "last-layer", "low-rank")), "output")
     _: KW_ONLY
-    epochs: int = 100
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    weight_decay: float = 1e-3
-    hidden: int = 64
-    rank: int = 4
-    gate: bool = True
-    holdout: float = 0.25
+    epochs: int = within(Whole(0), 100)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int = within(Whole(1), 64)
+    weight_decay: float = within(Number(), 1e-3)
+    hidden: int = within(Whole(1), 64)
+    rank: int = within(Whole(1), 4)
+    gate: bool = within(Flag(), True)
+    holdout: float = within(Number(0, 1, above=True, below=True), 0.25)
     random_state: Any = None
     progress: bool | str = False
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        check_limits(self, {**ADAPTER_LIMITS, "kind": Choice(("output", "last-layer", "low-rank")), "rank": Whole(1)})
+        check_limits(self)
         import_torch(f'adaptation="{self.kind}"', 'adaptation="conditional" or "mean"')
         self.fill_ = typical_row(rows, self.schema_.is_category)
         adapter = self._make_adapter(rows)

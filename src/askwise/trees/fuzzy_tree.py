@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.parameters import Choice, Limits, Number, Whole, check_limits
+from askwise.parameters import Choice, Number, Whole, check_limits, within
 from askwise.randomness import generator
 from askwise.trees.fuzzy_growth import T_NORMS, FuzzyGrowth, FuzzyRule, Slopes
 from askwise.trees.growth import ProbableClassifier, training_arrays
@@ -65,25 +65,17 @@ class FuzzyTreeClassifier(ProbableClassifier):
     if petal length (cm) is not low and petal width (cm) is high: 2 (0.96, weight 45.0)
     """
 
-    limits: ClassVar[Limits] = {
-        **dict.fromkeys(("min_weight_leaf", "min_impurity_decrease"), Number(0)),
-        "n_terms": Whole(2),
-        "max_depth": Whole(1, optional=True),
-        "n_subsets": Whole(0),
-        "t_norm": Choice(tuple(T_NORMS)),
-    }
-
-    n_terms: int = 3
-    max_depth: int | None = 8
-    min_weight_leaf: float = 10.0
-    min_impurity_decrease: float = 0.001
-    t_norm: str = "product"
-    n_subsets: int = 0
+    n_terms: int = within(Whole(2), 3)
+    max_depth: int | None = within(Whole(1, optional=True), 8)
+    min_weight_leaf: float = within(Number(0), 10.0)
+    min_impurity_decrease: float = within(Number(0), 0.001)
+    t_norm: str = within(Choice(tuple(T_NORMS)), "product")
+    n_subsets: int = within(Whole(0), 0)
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FuzzyTreeClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
-        check_limits(self, self.limits)
+        check_limits(self)
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float64)
         weights = by_class.sum(axis=1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from askwise.parameters import Limits, Number, Whole, check_limits
+from askwise.parameters import Number, Whole, check_limits, within
 from askwise.randomness import generator
 from askwise.trees.cart_growth import CartGrowth, TrainingTable
 from askwise.trees.growth import ProbableClassifier, training_arrays
@@ -53,24 +53,16 @@ class SubsetCartClassifier(ProbableClassifier):
     (0.96, 3)
     """
 
-    limits: ClassVar[Limits] = {
-        "n_subsets": Whole(0),
-        "min_samples_split": Whole(2),
-        "min_samples_leaf": Whole(1),
-        "max_depth": Whole(1, optional=True),
-        "min_impurity_decrease": Number(0),
-    }
-
-    n_subsets: int = 10
-    min_samples_split: int = 5
-    min_samples_leaf: int = 2
-    max_depth: int | None = None
-    min_impurity_decrease: float = 0.0
+    n_subsets: int = within(Whole(0), 10)
+    min_samples_split: int = within(Whole(2), 5)
+    min_samples_leaf: int = within(Whole(1), 2)
+    max_depth: int | None = within(Whole(1, optional=True), None)
+    min_impurity_decrease: float = within(Number(0), 0.0)
     random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SubsetCartClassifier:
         """Grow the tree on X (n, D) and y (n,); a row of weight 2 counts as two rows."""
-        check_limits(self, self.limits)
+        check_limits(self)
         rng = generator(self.random_state)
         rows, by_class, self.classes_ = training_arrays(self, X, y, sample_weight, np.float32)
         self.tree_ = CartGrowth(self, TrainingTable(rows, by_class), rng).tree()

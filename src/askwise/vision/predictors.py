@@ -6,14 +6,14 @@ import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
 from askwise.networks import Layers, adam, import_torch, seeded, train
-from askwise.parameters import ADAM, SHARE, Flag, Limits, Several, Whole, check_limits
+from askwise.parameters import POSITIVE, SHARE, Flag, Several, Whole, check_limits, within
 from askwise.predict.adapters import ScaleAndShift
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
@@ -62,25 +62,17 @@ class PatchNetwork(SubsetPredictor):
         Seed, and whether to show progress bars.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("pretrain_epochs", "adapter_epochs"), Whole(0)),
-        **dict.fromkeys(("refresh", "hidden"), Whole(1)),
-        "visible": Several(SHARE, count=2),
-        "cosine": Flag(),
-    }
-
     estimator: Any = None
     _: KW_ONLY
     fill: str = "mean"
-    pretrain_epochs: int = 0
-    adapter_epochs: int = 0
-    visible: Sequence[float] = (0.2, 1.0)
-    refresh: int = 1
-    hidden: int = 64
-    learning_rate: float = 1e-3
-    batch_size: int = 64
-    cosine: bool = True
+    pretrain_epochs: int = within(Whole(0), 0)
+    adapter_epochs: int = within(Whole(0), 0)
+    visible: Sequence[float] = within(Several(SHARE, count=2), (0.2, 1.0))
+    refresh: int = within(Whole(1), 1)
+    hidden: int = within(Whole(1), 64)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int = within(Whole(1), 64)
+    cosine: bool = within(Flag(), True)
     random_state: Any = None
     progress: bool | str = False
 
@@ -131,7 +123,7 @@ class PatchNetwork(SubsetPredictor):
         return 1 + change[:, :width], change[:, width:]
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        check_limits(self, self.limits)
+        check_limits(self)
         if self.fill not in FILLS or self.visible[0] > self.visible[1]:
             raise InvalidInput(
                 f"PatchNetwork: fill must be one of {FILLS} and visible a (least, largest) share; got {self.fill!r} "

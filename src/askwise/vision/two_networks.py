@@ -16,7 +16,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.networks import Layers, adam, import_torch, relu_network, seeded, train
-from askwise.parameters import ADAM, DROPOUT, POSITIVE, WIDTHS, Limits, Whole, check_limits
+from askwise.parameters import DROPOUT, POSITIVE, WIDTHS, Whole, check_limits, within
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import wrap
 from askwise.predict.final_layer import LastLinear
@@ -67,23 +67,16 @@ class PatchBaseline(FeatureAcquirer):
     bounded_by_entropy: ClassVar[bool] = False
     """Whether a choice is a share of the entropy of the prediction; otherwise it is a probability."""
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        **dict.fromkeys(("pretrain_epochs", "epochs"), Whole(0, optional=True)),
-        "dropout": DROPOUT,
-        "policy_learning_rate": POSITIVE,
-    }
-
     network: Any
     _: KW_ONLY
     groups: Groups = None
     hidden: Sequence[int] | None = None
-    dropout: float = 0.3
-    pretrain_epochs: int | None = None
-    epochs: int | None = None
-    learning_rate: float = 1e-3
-    policy_learning_rate: float = 1e-4
-    batch_size: int = 64
+    dropout: float = within(DROPOUT, 0.3)
+    pretrain_epochs: int | None = within(Whole(0, optional=True), None)
+    epochs: int | None = within(Whole(0, optional=True), None)
+    learning_rate: float = within(POSITIVE, 1e-3)
+    policy_learning_rate: float = within(POSITIVE, 1e-4)
+    batch_size: int = within(Whole(1), 64)
     costs: Any = None
     random_state: Any = None
     progress: bool | str = False
@@ -91,7 +84,7 @@ class PatchBaseline(FeatureAcquirer):
     def fit(self, X: Any, y: Any) -> Self:
         """Train on images (N, C, H, W) and their labels."""
         import_torch(type(self).__name__, 'policy="static"')
-        check_limits(self, self.limits)
+        check_limits(self)
         if self.hidden is not None and not WIDTHS.allows(self.hidden):
             raise InvalidInput(f"{type(self).__name__}: hidden must be {WIDTHS} or None; got {self.hidden!r}.")
         if not is_torch_module(self.network):

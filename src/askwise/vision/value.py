@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from askwise.networks import Layers, adam, import_torch, relu_network, seeded, train
-from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
+from askwise.parameters import DROPOUT, POSITIVE, Number, Whole, check_limits, within
 from askwise.predict.belief import Belief
 from askwise.randomness import seed_from
 from askwise.rows import EncodedRows
@@ -48,36 +48,24 @@ class PatchValueNetwork(ValueEstimator):
         Of Adam; seed; progress bars.
     """
 
-    limits: ClassVar[Limits] = {
-        **ADAM,
-        "hidden": Whole(1),
-        "dropout": DROPOUT,
-        "l1": Number(0),
-        "rounds": Whole(1),
-        "epochs": Whole(0),
-        "n_states": Whole(1, optional=True),
-        "n_candidates": Whole(1, optional=True),
-        "on_policy": Number(0, 1),
-    }
-
-    hidden: int = 256
-    dropout: float = 0.3
-    l1: float = 0.0
-    rounds: int = 4
-    on_policy: float = 0.5
-    n_states: int | None = None  # type: ignore[assignment]
-    n_candidates: int | None = 4
-    epochs: int = 10
+    hidden: int = within(Whole(1), 256)
+    dropout: float = within(DROPOUT, 0.3)
+    l1: float = within(Number(0), 0.0)
+    rounds: int = within(Whole(1), 4)
+    on_policy: float = within(Number(0, 1), 0.5)
+    n_states: int | None = within(Whole(1, optional=True), None)  # type: ignore[assignment]
+    n_candidates: int | None = within(Whole(1, optional=True), 4)
+    epochs: int = within(Whole(0), 10)
     keep: bool = True
-    learning_rate: float = 1e-3
-    batch_size: int = 64
+    learning_rate: float = within(POSITIVE, 1e-3)
+    batch_size: int = within(Whole(1), 64)
     random_state: int = 0
     progress: bool | str = False
 
     def fit(self, held_out: HeldOutStates) -> Self:
         """Draw states, compute their targets and train both heads on them, round by round."""
         import_torch("PatchValueNetwork", "Greedy(), which completes images from similar ones")
-        check_limits(self, self.limits)
+        check_limits(self)
         rng = np.random.default_rng(self.random_state)
         self.schema_ = held_out.schema
         self.backbone_ = _backbone(held_out)

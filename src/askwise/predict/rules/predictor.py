@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
-from askwise.parameters import Choice, Limits, Number, Whole, check_limits
+from askwise.parameters import Choice, Number, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
@@ -57,20 +57,14 @@ class RulePredictor(SubsetPredictor):
     cache_info_ : dict with the current entries and bytes, and the maximum bytes
     """
 
-    limits: ClassVar[Limits] = {
-        "aggregation": Choice(tuple(AGGREGATIONS)),
-        "threshold": Number(0, 1, below=True),
-        "cache_bytes": Whole(0),
-    }
-
     estimator: Any
     _: KW_ONLY
-    aggregation: str = "support"
-    threshold: float = 0.0
-    cache_bytes: int = 64_000_000
+    aggregation: str = within(Choice(tuple(AGGREGATIONS)), "support")
+    threshold: float = within(Number(0, 1, below=True), 0.0)
+    cache_bytes: int = within(Whole(0), 64_000_000)
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
-        check_limits(self, self.limits)
+        check_limits(self)
         steps, classifier = split_pipeline(self.estimator_)
         self.rule_sets_ = self._rules_of(classifier, steps)
         a_list = steps is None and isinstance(classifier, RuleListClassifier)
