@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from askwise.errors import InvalidInput
-from askwise.parameters import POSITIVE, Limits, Whole, check_limits
+from askwise.parameters import POSITIVE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
@@ -26,6 +26,7 @@ NARROWER = (0.375, 0.5, 0.6875, 1.0, 1.5)
 """Widths of the answer's kernel that a selector chooses from, as multiples of `bandwidth`: 0.3 to 1.2 by default."""
 
 
+@dataclass(eq=False, repr=False)
 class ConditionalPredictor(SubsetPredictor):
     r"""The wrapped model averaged over completions from training rows that resemble what is observed.
 
@@ -56,27 +57,16 @@ class ConditionalPredictor(SubsetPredictor):
     """
 
     averages_the_model = True
-    limits: ClassVar[Limits] = {"n_neighbors": Whole(1), "max_rows": Whole(1), "bandwidth": POSITIVE}
-    answer_bandwidth_: float
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_neighbors: int = 100,
-        bandwidth: float = 0.8,
-        max_rows: int = 5000,
-        random_state: Any = None,
-        answer_bandwidth: float | str | None = None,
-    ) -> None:
-        super().__init__(estimator)
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.max_rows = max_rows
-        self.random_state = random_state
-        self.answer_bandwidth = answer_bandwidth
+    estimator: Any
+    n_neighbors: int = within(Whole(1), 100)
+    bandwidth: float = within(POSITIVE, 0.8)
+    max_rows: int = within(Whole(1), 5000)
+    random_state: Any = None
+    answer_bandwidth: float | str | None = None
 
     def fit_encoded(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> Self:
-        check_limits(self, self.limits)
+        check_limits(self)
         given = self.answer_bandwidth
         if given not in (None, "auto") and not POSITIVE.allows(given):
             name = type(self).__name__
