@@ -33,11 +33,6 @@ from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 from askwise.trees.growth import ProbableClassifier
 
 MODELS = ("mlp", "forest", "logistic", "tree", "subset-tree", "fuzzy-tree", "xgboost")
-ONLY_MEASURED = ("subset-fuzzy-tree", "ferl")
-"""Models of the benchmarks alone."""
-ONLY_FITTED = ("boosting",)
-"""Models of `askwise fit` alone."""
-
 TEST_SHARE = 0.3
 SMALL_TABLE_ROWS = 2000
 SMALL_TABLE_CELLS = 40_000
@@ -87,7 +82,10 @@ def train_reference_model(dataset: Dataset, model: str, seed: int, *, limited: b
 
 
 def make_model(name: str, seed: int) -> Pipeline:
-    """An unfitted pipeline, by a name of the lists above, for a raw DataFrame with categories and NaN."""
+    """An unfitted pipeline for a raw DataFrame with categories and NaN.
+
+    By name: one of `MODELS`, boosting (of `askwise fit` alone), subset-fuzzy-tree or ferl (of the benchmarks alone).
+    """
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     categories = make_pipeline(
         FunctionTransformer(_as_objects),

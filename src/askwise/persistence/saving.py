@@ -76,7 +76,7 @@ def save(
         **_versions(),
         "class": name_of(type(selector)),
         "rows": rows,
-        "stop": None if selector.stop_ is None else selector.stop_.promise,
+        "stop": None if selector.stop_ is None else name_of(type(selector.stop_)),
         "training_rows": 0 if rows == "synthetic" else _n_rows(selector),
         "schema": _described(selector.schema_),
         "classes": [str(label) for label in selector.classes_.tolist()],

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from askwise.trees.partitions import trapezium_membership
-
-
-class Condition(Protocol):
-    """A condition of a rule on one column; equal conditions are shared between rules."""
-
-    def membership(self, cells: np.ndarray) -> np.ndarray:
-        """Degree to which each cell satisfies it, from 0 to 1; 0 where the cell is NaN."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +28,7 @@ class Interval:
         return self.low <= low and high <= self.high
 
     def membership(self, cells: np.ndarray) -> np.ndarray:
+        """Degree to which each cell satisfies it, from 0 to 1; 0 where the cell is NaN."""
         return ((cells > self.low) & (cells <= self.high)).astype(float)
 
 
