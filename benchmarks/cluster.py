@@ -1,6 +1,6 @@
 """A grid of trials on Dask with one and with two local workers: how much faster two are, and whether results differ.
 
-    python benchmarks/cluster.py [--seeds 12] [--methods askwise-boosting] [--data breast_cancer]
+    python benchmarks/cluster.py [--seeds 12] [--methods greedy-mlp] [--data breast_cancer]
 
 Runs `askwise bench uniform` in processes of its own: without Dask, then on one and on two Dask workers in turns, each
 into a new folder. The times include starting the workers, and the fastest of the turns counts. One core per worker must
@@ -27,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", default="uniform")
     parser.add_argument("--seeds", default="12", help="trials, as there is one for each seed")
-    parser.add_argument("--methods", default="askwise-boosting")
+    parser.add_argument("--methods", default="greedy-mlp")
     parser.add_argument("--data", default="breast_cancer")
     parser.add_argument("--turns", type=int, default=1)
     options = parser.parse_args()

@@ -103,7 +103,7 @@ class PoolTrees:
         return self._proba(raw + self.baseline)
 
     def _own(self, cells: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """(n, trees) the leaves that the cases' own values leave possible, of the pairs `shown` whose input is known."""
+        """(n, trees) the leaves that the cases' own values leave possible; of the pairs, those `shown` count."""
         remaining = np.full((len(cells), len(self.leaf_start)), ~self.kind(0))
         possible = self._possible(cells, shown)
         starts = np.cumsum(self.n_with) - self.n_with
