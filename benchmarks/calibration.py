@@ -61,10 +61,16 @@ def run(name: str, model: str, seed: int, most: int) -> Run:
     budgets = selector.default_budgets()
     ends = selector.final_states(X.iloc[test], budgets)
     rows = selector.schema_.encode(X.iloc[test])
-    known = [rows.masked(selector.schema_.expand(end.mask)) for end in ends]
-    # The policy reads completions, which are not calibrated: without calibration it visits the same states.
-    before = np.stack([selector.predictor_.proba(part) for part in known])
-    return Run(before, np.stack([end.proba for end in ends]), class_positions(selector.classes_, y[test]), test)
+    available = selector.schema_.any_column(rows.observed)
+    before = []
+    for end in ends:
+        # The policy reads completions, which are not calibrated: without calibration it visits the same states. Where
+        # nothing more is available the wrapped model answers itself, calibrated or not.
+        proba = selector.predictor_.proba(rows.masked(selector.schema_.expand(end.mask)))
+        everything = (end.mask | ~available).all(axis=1)
+        before.append(np.where(everything[:, None], end.proba, proba))
+    after = np.stack([end.proba for end in ends])
+    return Run(np.stack(before), after, class_positions(selector.classes_, y[test]), test)
 
 
 def ece_of_its_own_labels(runs: list[Run], rng: np.random.Generator) -> float:

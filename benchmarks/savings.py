@@ -30,11 +30,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
-from askwise.acquire.guarantee import FullRuns, last_passed, p_values
-from askwise.acquire.policies import Static
-from askwise.acquire.prediction_sets import PredictionSets
-from askwise.acquire.savings import candidate_budgets
+from askwise.acquire.policies.orders import Static
+from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
+from askwise.acquire.stopping.guarantee import FullRuns, last_passed, p_values
+from askwise.acquire.stopping.prediction_sets import PredictionSets
+from askwise.acquire.stopping.savings import candidate_budgets
 from askwise.baselines import CWCF, DIME
 from askwise.cli.demo_report import draw_savings
 from askwise.datasets import load, make_gaussian, make_switch

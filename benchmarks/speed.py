@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.acquire import DQN
-from askwise.acquire.policies import PolicyContext
+from askwise.acquire.policies.base import PolicyContext
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
 from askwise.predict.stacked import stack

@@ -148,7 +148,7 @@ def test_a_policy_that_is_given_is_not_fitted_itself():
     X, y = data()
     mine = Greedy(risk_weight=0.2)
     owner = selector(policy=mine, epistemic=None).fit(X, y)
-    assert vars(mine) == {"value": "neighbors", "risk_weight": 0.2, "price_rule": "per price"}
+    assert vars(mine) == {"value": "neighbors", "risk_weight": 0.2, "price_rule": "auto"}
     assert owner.policy_.risk_weight == 0.2
     assert owner.policy_ is not mine
 

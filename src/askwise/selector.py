@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
-from askwise.acquire.calibrate import MOST_ROWS, VisitedStates, states_of_folds
-from askwise.acquire.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, refitted
-from askwise.acquire.pays_off import ExpectedSaving, PaysOff
-from askwise.acquire.policies import Policy, PolicyContext
-from askwise.acquire.tuning import settle
-from askwise.acquire.unseen import digests, labeled_unseen
+from askwise.acquire.calibration.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, refitted
+from askwise.acquire.calibration.tuning import settle
+from askwise.acquire.calibration.unseen import digests, labeled_unseen
+from askwise.acquire.calibration.visited_states import MOST_ROWS, VisitedStates, states_of_folds
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
 from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits

@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
-from askwise.acquire.calibrate import VisitedStates, calibrated, sizes_visited
-from askwise.acquire.unseen import check_unseen
+from askwise.acquire.calibration.unseen import check_unseen
+from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, sizes_visited
 from askwise.predict import LocalPredictor
 from askwise.rows import EncodedRows
 
@@ -227,7 +227,7 @@ def test_sizes_are_all_of_few_features_and_a_dozen_of_many():
     assert many[-1] == 783
 
 
-def test_temperatures_that_do_not_lower_the_log_loss_of_other_cases_are_not_used():
+def test_temperatures_that_clearly_raise_the_log_loss_of_other_cases_are_not_used():
     """Answers that are calibrated already, of few cases: temperatures only fit their noise."""
     rng = np.random.default_rng(3)
     found = []
@@ -236,9 +236,10 @@ def test_temperatures_that_do_not_lower_the_log_loss_of_other_cases_are_not_used
         labels = (proba.cumsum(axis=1) < rng.random((24, 1))).sum(axis=1)
         states = VisitedStates(np.arange(24), np.arange(24) % 3, proba, None, labels, proba.argmax(axis=1))
         calibration, report = calibrated(states, 3, lambda proba: proba.argmax(axis=1))
+        kept = report["kept"].all()
+        assert kept == report["kept"].any()
+        assert (calibration.temperatures == 1).all() != kept
         before, after = (np.average(report[stage], weights=report["rows"]) for stage in ("before", "after"))
-        lower = after < before
-        assert report["kept"].all() == report["kept"].any() == lower
-        assert (calibration.temperatures == 1).all() != lower
-        found.append(lower)
+        assert kept or after > before
+        found.append(kept)
     assert 0 < sum(found) < 20

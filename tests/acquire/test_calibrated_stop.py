@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 import askwise
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquire import CalibratedStop, Confidence, Random
-from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
-from askwise.acquire.unseen import check_distinct
+from askwise.acquire.calibration.unseen import check_distinct
+from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
 from askwise.rows import EncodedRows
 
 PRICES = Prices([0, 2, 3, 3, 1, 1], shared=[([2, 3], 1.5)])

@@ -14,7 +14,7 @@ from tests.made import patients
 from askwise import DynamicFeatureSelector
 from askwise.acquire import Distilled, Greedy, Lookahead
 from askwise.acquire.assessments import OnRequest, Recorded
-from askwise.acquire.imitation import ScoreNetwork, StateInputs, targets_of
+from askwise.acquire.policies.imitation import ScoreNetwork, StateInputs, targets_of
 from askwise.datasets import make_gaussian
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput

@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 import askwise
-import askwise.acquire.dqn
+import askwise.acquire.policies.dqn
 from askwise.acquire import DQN
-from askwise.acquire.dqn import _update
-from askwise.acquire.policies import PolicyContext
+from askwise.acquire.policies.base import PolicyContext
+from askwise.acquire.policies.dqn import _update
 from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import ReplayBuffer, dueling, folded
@@ -205,7 +205,7 @@ def counted_updates(monkeypatch):
         batches.append((len(batch[0]), gamma))
         return _update(online, target, optimizer, batch, gamma)
 
-    monkeypatch.setattr(askwise.acquire.dqn, "_update", spy)
+    monkeypatch.setattr(askwise.acquire.policies.dqn, "_update", spy)
     return batches
 
 

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise import InvalidInput
-from askwise.acquire.calibrated_stop import Goal, calibrated_threshold
-from askwise.acquire.guarantee import (
+from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
+from askwise.acquire.stopping.guarantee import (
     FullRuns,
     early_start,
     last_passed,
@@ -18,8 +18,8 @@ from askwise.acquire.guarantee import (
     rows_needed,
     threshold_sequence,
 )
-from askwise.acquire.prediction_sets import PredictionSets, conformal_quantile
-from askwise.acquire.savings import candidate_budgets, prices_at, savings_table
+from askwise.acquire.stopping.prediction_sets import PredictionSets, conformal_quantile
+from askwise.acquire.stopping.savings import candidate_budgets, prices_at, savings_table
 
 
 def runs_of(agreement, decision, full, spent=None, n_steps=None, labels=None) -> FullRuns:

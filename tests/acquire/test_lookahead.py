@@ -131,7 +131,7 @@ def test_of_many_features_those_that_interact_are_looked_at():
 
 
 def test_the_greedy_choice_of_a_later_state_need_not_be_one_that_was_considered(monkeypatch):
-    monkeypatch.setattr("askwise.acquire.lookahead.MOST_FIRST", 2)
+    monkeypatch.setattr("askwise.acquire.policies.lookahead.MOST_FIRST", 2)
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(800, 6)), columns=list("abcdef"))
     found = wrapped(X, 2 * X["a"] + X["b"] + 4 * X["c"] * X["d"] > 0).policy_.lookahead_

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector, Prices
 from askwise.acquire import DQN, Acquisition, Distilled, Greedy, Policy, Random, Static
 from askwise.acquire.acquisition import nothing_known
-from askwise.acquire.policies import CachedPolicy
+from askwise.acquire.policies.base import CachedPolicy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.predict import ImputedPredictor, wrap
@@ -188,29 +188,19 @@ def test_greedy_divides_by_the_price_or_its_root_and_gains_are_per_price(make):
         make("greedy").with_policy(Greedy(price_rule="square"))
 
 
-def test_the_fewer_purchases_are_left_the_less_the_price_counts():
-    """Unlimited money: gain per price. Money for one feature: the gain alone. Gains per price do not change."""
+def test_by_default_a_budget_turns_the_price_into_its_root():
     X, y = data()
     costs = np.array([4.0, 2.0, 3.0, 1.0, 5.0])
     owner = DynamicFeatureSelector(
-        LogisticRegression(),
-        costs=costs,
-        policy=Greedy(price_rule="purchases left"),
-        calibration=None,
-        random_state=0,
-        progress=False,
+        LogisticRegression(), costs=costs, policy="greedy", calibration=None, random_state=0, progress=False
     ).fit(X, y)
-    paper = owner.with_policy(Greedy(price_rule="per price"))
     known = X[:6].where(np.tile(np.arange(5) == 3, (6, 1)))
-    states = {left: owner._state(owner._encode(known), left, None) for left in (None, 7.0, 3.5, 2.0)}
-    worth = owner.policy_.worth(states[None])
-    scores = {left: owner.policy_.scores(state) for left, state in states.items()}
-    assert_allclose(scores[None], paper.scores(known))
-    for left, power in ((7.0, 0.5), (3.5, 2 / 7), (2.0, 0.0)):  # 7 is twice the mean of 4, 2, 3 and 5
-        expected = np.where(worth > 0, worth / costs**power, worth * costs**power)
-        assert_allclose(scores[left][:, [0, 1, 2, 4]], expected[:, [0, 1, 2, 4]], err_msg=str(left))
-        assert np.isneginf(scores[left][:, 3]).all()
-        assert_allclose(owner.policy_.gains(scores[left], states[left]), paper.gains(known), err_msg=str(left))
+    for left, rule in ((None, "per price"), (9.0, "root")):
+        state = owner._state(owner._encode(known), left, None)
+        named = owner.with_policy(Greedy(price_rule=rule)).policy_
+        scores = owner.policy_.scores(state)
+        assert_allclose(scores, named.scores(state), err_msg=rule)
+        assert_allclose(owner.policy_.gains(scores, state), owner.gains(known), err_msg=rule)
 
 
 def test_greedy_weighs_the_price_now(make):

@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import crossfit
-from askwise.acquire.tuning import REPRODUCTION, UNSEEN
+from askwise.acquire.calibration import crossfit
+from askwise.acquire.calibration.tuning import REPRODUCTION, UNSEEN
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.made import holed_numbers
 
-from askwise.acquire.policies import Random
+from askwise.acquire.policies.orders import Random
 from askwise.baselines.opportunistic import Opportunistic
 from askwise.rows import EncodedRows
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tests.made import holed_numbers
 
-from askwise.acquire.policies import Random
+from askwise.acquire.policies.orders import Random
 from askwise.baselines.vip import VIP
 
 torch = pytest.importorskip("torch")

@@ -24,8 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import policies
-from askwise.acquire.dqn import DQN
+from askwise.acquire import DQN, Static
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
 from askwise.predict import RulePredictor
@@ -646,7 +645,7 @@ def test_options_of_the_predictor_are_given_with_it():
     X, y = table_data()
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     adaptation = RulePredictor(None, aggregation="best", cache_bytes=10_000)
-    selector = DynamicFeatureSelector(tree, adaptation=adaptation, epistemic=None, policy=policies.Static()).fit(X, y)
+    selector = DynamicFeatureSelector(tree, adaptation=adaptation, epistemic=None, policy=Static()).fit(X, y)
     assert selector.predictor_.aggregation == "best"
     assert selector.predictor_.cache_info_["max_bytes"] == 10_000
 

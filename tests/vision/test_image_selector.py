@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.policies import Greedy
+from askwise.acquire.policies.greedy import Greedy
 from askwise.errors import InvalidInput
 from askwise.vision.grid import PatchGrid
 

@@ -2,15 +2,17 @@
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition, PolicyMasks, run_episodes
-from askwise.acquire.calibrated_stop import CalibratedStop
-from askwise.acquire.distilled import Distilled
-from askwise.acquire.dqn import DQN
+from askwise.acquire.case.session import Session, Suggestion
 from askwise.acquire.flowchart.chart import Flowchart
-from askwise.acquire.lookahead import Lookahead
-from askwise.acquire.pays_off import ExpectedSaving, PaysOff
-from askwise.acquire.policies import Greedy, Policy, Random, Static
-from askwise.acquire.session import Session, Suggestion
-from askwise.acquire.stopping import Confidence, Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.distilled import Distilled
+from askwise.acquire.policies.dqn import DQN
+from askwise.acquire.policies.greedy import Greedy
+from askwise.acquire.policies.lookahead import Lookahead
+from askwise.acquire.policies.orders import Random, Static
+from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
+from askwise.acquire.stopping.rules import Confidence, Stopping
 from askwise.acquire.suggested_set import SuggestedSet
 from askwise.acquire.trajectory import Trajectory
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
+from askwise.acquire.case.session import Session
 from askwise.acquire.evaluation import (
     FinalState,
     default_budgets,
@@ -24,11 +25,10 @@ from askwise.acquire.evaluation import (
     measures,
 )
 from askwise.acquire.flowchart.mixin import FlowchartMixin
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.acquire.saved import Saveable
-from askwise.acquire.session import Session
-from askwise.acquire.stop_calibration import StopCalibration
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.stopping.rules import Stopping
+from askwise.acquire.stopping.stop_calibration import StopCalibration
 from askwise.acquire.suggesting import Suggesting
 from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import BeliefModel, EpistemicEstimator

@@ -24,8 +24,8 @@ from askwise.schema import Schema
 from askwise.subsets import extended
 
 if TYPE_CHECKING:
-    from askwise.acquire.policies import Policy
-    from askwise.acquire.stopping import Stopping
+    from askwise.acquire.policies.base import Policy
+    from askwise.acquire.stopping.rules import Stopping
 
 
 class Acquisition:

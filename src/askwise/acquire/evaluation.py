@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.metrics import log_loss, recall_score
 
 from askwise.acquire.acquisition import Acquisition, purchases, run_episodes
-from askwise.acquire.policies import CachedPolicy, Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import CachedPolicy, Policy
+from askwise.acquire.stopping.rules import Stopping
 from askwise.error_costs import decide
 from askwise.metrics import expected_calibration_error
 from askwise.prices import Prices, affordable

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from askwise.acquire.distilled import Distilled
-from askwise.acquire.dqn import DQN
-from askwise.acquire.lookahead import Lookahead
-from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.distilled import Distilled
+from askwise.acquire.policies.dqn import DQN
+from askwise.acquire.policies.greedy import Greedy
+from askwise.acquire.policies.lookahead import Lookahead
+from askwise.acquire.policies.orders import Random, Static
 from askwise.epistemic import (
     AuxiliaryEnsemble,
     EpistemicEstimator,

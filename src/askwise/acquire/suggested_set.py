@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Number

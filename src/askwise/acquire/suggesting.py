@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, checked_scores
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.acquire.suggested_set import SuggestedSet, check_price, suggested_set
 from askwise.rows import EncodedRows
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.parameters import ADAM, Choice, Limits, Number, Whole

@@ -10,10 +10,10 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.calibrated_stop import CalibratedStop
-from askwise.acquire.policies import Policy
-from askwise.acquire.session import Session
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.case.session import Session
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.rules import Stopping
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Limits, check_limits

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.information import discretized, greedy_order

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.rules import Stopping
 from askwise.baselines.base import Baseline
 from askwise.baselines.masked_network import MaskedRows
 from askwise.baselines.retrace import RetraceLearner

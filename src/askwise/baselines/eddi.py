@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.networks import import_torch

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, softmax
 
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded, train
 from askwise.parameters import ADAM, WIDTHS, Flag, Limits, Number, Whole

@@ -11,8 +11,9 @@ import numpy as np
 
 from askwise.acquire.assessments import Recorded
 from askwise.acquire.evaluation import FinalState
-from askwise.acquire.policies import Policy, Random
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Random
+from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.trajectory import Trajectory
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowBaseline, FullRowPolicy, ScoredPolicy

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
 from askwise.information import CRITERIA, discretized, greedy_order, rank_scores

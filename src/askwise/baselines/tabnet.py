@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded

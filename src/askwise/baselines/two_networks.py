@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, held_out_rows, pretrain, sliced_dropout
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Flowchart, Policy, Random, Trajectory
+from askwise.acquire.case.session import as_json
 from askwise.acquire.flowchart.mixin import FEWEST_ROWS
-from askwise.acquire.session import as_json
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
 

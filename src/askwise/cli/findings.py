@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Random, Trajectory
-from askwise.acquire.session import as_json
+from askwise.acquire.case.session import as_json
 from askwise.desk import Desk
 from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.predict.base import class_positions

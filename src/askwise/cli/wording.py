@@ -60,7 +60,7 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
         words.append(f"the model keeps {choices['pooling']['model_share']:.0%} of the weight in pooled answers")
     if choices["calibration"] is not None:
         losses = choices["calibration"]["log_loss"]
-        kept = "temperatures" if losses["after"] < losses["before"] else "no temperatures, which would not help"
+        kept = "temperatures" if choices["calibration"]["kept"] else "no temperatures, which would not help"
         words.append(f"{kept} (log loss {losses['before']:.3f} before, {losses['after']:.3f} after)")
     if choices["settling"]["cut_short"]:
         words.append(f"on part of the rows only, to save time ({choices['settling']['refits']} refits of the model)")

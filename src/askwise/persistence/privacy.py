@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.pays_off import PaysOff
+from askwise.acquire.stopping.pays_off import PaysOff
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
 from askwise.persistence.tree_checks import every_object

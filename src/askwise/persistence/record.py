@@ -17,8 +17,8 @@ import pandas as pd
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.rules import Stopping
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.locking import Lock

@@ -23,8 +23,6 @@ SPREADS = (0.2, 0.8)
 """Standard deviations of a log temperature around 0, that is T = 1, of which the most probable one is used."""
 STEP = 0.5
 """Standard deviation of the change of a log temperature while 1 + the number of known features grows by a factor e."""
-DEPENDENCE = 0.75
-"""The log losses of a case at n sizes count as much as n ** (1 - this) of different cases: 1 = as much as one."""
 USUAL_FLOOR = 0.01
 SMALLEST_SLOPE = 0.01
 """Of agreement, so that it always tells cases apart."""
@@ -118,7 +116,7 @@ def fit_temperatures(
 class _States:
     """The log loss of states as a function of theta: the log temperatures at the knots, and the logit of the floor.
 
-    The states of one case say nearly the same: `DEPENDENCE`.
+    The states of one case say nearly the same: together they count as one.
     """
 
     def __init__(self, proba: np.ndarray, size: np.ndarray, labels: np.ndarray) -> None:
@@ -126,7 +124,7 @@ class _States:
         self.weights = np.column_stack([np.interp(size, self.knots, row) for row in np.eye(len(self.knots))])
         self.logs = np.log(np.maximum(proba, SMALLEST))
         self.true = np.arange(len(labels)), labels
-        self.repeats = (len(labels) / np.bincount(size).max()) ** DEPENDENCE
+        self.repeats = len(labels) / np.bincount(size).max()
 
     def precision(self, spread: float) -> np.ndarray:
         """Inverse covariance of the log temperatures."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from askwise.prices import affordable
-
-PRICE_RULES = ("purchases left", "per price", "root")
+PRICE_RULES = ("auto", "per price", "root")
 
 
 def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -22,39 +20,27 @@ def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(priced & (gain > 0), gain / safe, gain * safe))
 
 
-def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, purchases: np.ndarray | float = np.inf) -> np.ndarray:
+def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, left: np.ndarray | float = np.inf) -> np.ndarray:
     r"""Gain per :math:`price^a`: the ranking of features by a price rule.
 
     Per unit of price (:math:`a = 1`) is right as long as money is left for many features. With money for one, the price
-    no longer matters, because what is saved buys nothing. So for :math:`k` purchases left, ``"purchases left"`` takes
-    :math:`a = 1 - 1 / k`. ``"per price"`` is 1 throughout, the rule of the paper, and ``"root"`` 1/2.
+    no longer matters, because what is saved buys nothing. ``"per price"`` is 1 throughout, the rule of the paper, and
+    ``"root"`` 1/2; ``"auto"`` is 1/2 under a budget and 1 without.
 
     Parameters
     ----------
-    purchases
-        How many features the money left pays for; broadcasts with `gain`.
+    left
+        The money left, infinite without a budget; broadcasts with `gain`.
 
     Examples
     --------
     >>> gain, costs = np.array([1.0, 3.0]), np.array([1.0, 4.0])
-    >>> [by_rule(gain, costs, "purchases left", left).tolist() for left in (1, 2, np.inf)]
-    [[1.0, 3.0], [1.0, 1.5], [1.0, 0.75]]
+    >>> [by_rule(gain, costs, "auto", left).tolist() for left in (10, np.inf)]
+    [[1.0, 1.5], [1.0, 0.75]]
     """
-    return per_cost(gain, costs ** price_power(rule, purchases))
+    return per_cost(gain, costs ** price_power(rule, left))
 
 
-def price_power(rule: str, purchases: np.ndarray | float) -> np.ndarray:
+def price_power(rule: str, left: np.ndarray | float) -> np.ndarray:
     """The exponent `a` of `by_rule`."""
-    return np.asarray({"per price": 1.0, "root": 0.5}.get(rule, 1 - 1 / np.maximum(purchases, 1.0)))
-
-
-def purchases_left(costs: np.ndarray, left: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """(n, 1) how many features of average price the money `left` (n,) pays for, of the affordable `candidates` (n, M).
-
-    Free features do not count.
-    """
-    if np.isinf(left).all():
-        return np.full((len(left), 1), np.inf)
-    counted = candidates & (costs > 0) & affordable(costs, left[:, None])
-    mean = (costs * counted).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
-    return np.divide(left, mean, out=np.full(len(left), np.inf), where=mean > 0)[:, None]
+    return np.asarray({"per price": 1.0, "root": 0.5, "auto": np.where(np.isinf(left), 1.0, 0.5)}[rule])

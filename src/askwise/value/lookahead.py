@@ -45,7 +45,7 @@ class SecondGains:
     after: np.ndarray
 
     def values(
-        self, gain: np.ndarray, costs: np.ndarray, allowed: np.ndarray, rule: str
+        self, gain: np.ndarray, costs: np.ndarray, allowed: np.ndarray, rule: str, left: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Value of each first feature with its best followers, and what they are expected to cost: (2, A) each.
 
@@ -57,14 +57,14 @@ class SecondGains:
             (A, M) price of each feature once the first one is known.
         allowed
             (A, M) features that can follow.
-        rule
-            The price rule by which followers are chosen.
+        rule, left
+            The price rule by which followers are chosen, and the money left.
         """
         own = np.arange(len(gain)) == self.first[:, None]
         usable = (allowed & ~own)[:, None]  # (A, 1, M)
         value, cost = np.zeros((2, len(self.first))), np.zeros((2, len(self.first)))
         for half in (0, 1):
-            ranked = np.where(usable, by_rule(self.after[1 - half], costs[:, None], rule), -np.inf)
+            ranked = np.where(usable, by_rule(self.after[1 - half], costs[:, None], rule, left), -np.inf)
             best = ranked.argmax(axis=2)[..., None]  # (A, L, 1)
             some = usable.any(axis=2)
             worth = np.take_along_axis(self.after[half], best, axis=2)[..., 0] * some

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from askwise.acquire.policies import Greedy, Policy, Random, Static
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.greedy import Greedy
+from askwise.acquire.policies.orders import Random, Static
 from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.predict import SubsetPredictor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.policies import Greedy
+from askwise.acquire.policies.greedy import Greedy
 from askwise.errors import InvalidInput
 from askwise.selector import DynamicFeatureSelector
 from askwise.vision.baselines import PatchDIME, PatchGDFS, PatchVIP

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.networks import Layers, import_torch, relu_network, seeded, train

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from askwise.acquire.session import Session
+from askwise.acquire.case.session import Session
 from askwise.desk import Desk
 from askwise.web.store import CaseRow, Event
 

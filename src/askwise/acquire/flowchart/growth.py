@@ -18,8 +18,8 @@ import numpy as np
 from askwise.acquire.acquisition import Acquisition, purchases
 from askwise.acquire.flowchart.cuts import Grouping, group_categories, group_numbers
 from askwise.acquire.flowchart.tree import Answer, Leaf, Node, Question
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.rules import Stopping
 from askwise.prices import affordable
 
 FEWEST_IN_A_BRANCH = 5

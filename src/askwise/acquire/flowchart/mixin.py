@@ -9,8 +9,8 @@ import numpy as np
 from askwise.acquire.acquisition import Acquisition, nothing_known
 from askwise.acquire.flowchart.chart import Agreement, Flowchart
 from askwise.acquire.flowchart.growth import AtMost, Ends, Grower
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.rules import Stopping
 from askwise.errors import InvalidInput
 from askwise.parameters import Whole
 from askwise.prices import check_budget

@@ -9,7 +9,8 @@ import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.acquire.evaluation import measures
-from askwise.acquire.policies import Policy, Random
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Random
 from askwise.baselines import StaticBest
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement

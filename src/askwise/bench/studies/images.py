@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.policies import Policy, Random, Static
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Random, Static
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.accuracy import share_right

@@ -22,7 +22,7 @@ import pandas as pd
 
 from askwise.acquire import Greedy
 from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.policies import Random
+from askwise.acquire.policies.orders import Random
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.accuracy import accuracies

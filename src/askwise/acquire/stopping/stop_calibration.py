@@ -9,15 +9,16 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
-from askwise.acquire.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
-from askwise.acquire.crossfit import N_FOLDS, Fold
-from askwise.acquire.guarantee import FullRuns, threshold_sequence
-from askwise.acquire.pays_off import PaysOff
-from askwise.acquire.policies import Policy, Static
-from askwise.acquire.prediction_sets import PredictionSets
-from askwise.acquire.savings import LEVELS, check_levels, savings_table
-from askwise.acquire.stopping import Stopping
-from askwise.acquire.unseen import check_distinct, check_unseen, digests, rounded_keys
+from askwise.acquire.calibration.crossfit import N_FOLDS, Fold
+from askwise.acquire.calibration.unseen import check_distinct, check_unseen, digests, rounded_keys
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.orders import Static
+from askwise.acquire.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
+from askwise.acquire.stopping.guarantee import FullRuns, threshold_sequence
+from askwise.acquire.stopping.pays_off import PaysOff
+from askwise.acquire.stopping.prediction_sets import PredictionSets
+from askwise.acquire.stopping.rules import Stopping
+from askwise.acquire.stopping.savings import LEVELS, check_levels, savings_table
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Flag, Limits, check_values

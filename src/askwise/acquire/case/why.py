@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.answers_ahead import AnswersAhead, answers_ahead
-from askwise.acquire.calibrated_stop import CalibratedStop
+from askwise.acquire.case.answers_ahead import AnswersAhead, answers_ahead
 from askwise.acquire.flowchart.words import percent
-from askwise.acquire.pays_off import PaysOff
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.pays_off import PaysOff
+from askwise.acquire.stopping.rules import Stopping
 from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.prices import affordable
 
 if TYPE_CHECKING:
-    from askwise.acquire.session import Suggestion
+    from askwise.acquire.case.session import Suggestion
 
 MOST_ALTERNATIVES = 3
 CONFIDENT = 0.95

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from askwise.acquire.calibrate import VisitedStates, calibrated, losses_by_size, sizes_visited
+from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, losses_by_size, sizes_visited
 from askwise.epistemic import BeliefModel
 from askwise.predict.calibration import USUAL_FLOOR, Calibration, fit_temperatures, log_losses
 from askwise.predict.conditional import ConditionalPredictor
@@ -136,7 +136,8 @@ def _weights_described(weights: tuple[float, float], by: str) -> Choices:
 
 def _calibration_described(calibration: Calibration, report: pd.DataFrame) -> Choices:
     losses = {stage: float(np.average(report[stage], weights=report["rows"])) for stage in ("before", "after")}
-    return {"temperatures": calibration.temperatures.tolist(), "by": UNSEEN, "log_loss": losses}
+    kept = bool(report["kept"].all())
+    return {"temperatures": calibration.temperatures.tolist(), "kept": kept, "by": UNSEEN, "log_loss": losses}
 
 
 def _warn_if_little(share: float) -> None:

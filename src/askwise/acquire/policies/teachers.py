@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.imitation import LabeledStates, StateInputs
-from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.imitation import LabeledStates, StateInputs
 from askwise.epistemic import BeliefModel
 from askwise.rows import EncodedRows
 
@@ -72,7 +72,7 @@ class Teacher:
     def _visited(self, at: np.ndarray, visitor: Policy, rng: np.random.Generator) -> Acquisition:
         """The state after random numbers of purchases, small ones more often, under random budgets if those matter."""
         state, truth = self.nothing_known(at)
-        if self.exact.reads_budget:
+        if self.exact.depends_on_budget(self.context.prices):
             limited = rng.random(len(at)) < 0.5
             state.left = np.where(limited, rng.random(len(at)) * self.context.prices.total(), np.inf)
         wanted = (state.mask.shape[1] ** rng.random(len(at))).astype(int) - (rng.random(len(at)) < 0.1)

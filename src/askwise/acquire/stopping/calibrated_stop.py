@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from askwise.acquire.guarantee import (
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.guarantee import (
     FullRuns,
     early_start,
     last_passed,
@@ -16,9 +17,8 @@ from askwise.acquire.guarantee import (
     rows_needed,
     threshold_sequence,
 )
-from askwise.acquire.policies import Policy
-from askwise.acquire.prediction_sets import PredictionSets
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.stopping.prediction_sets import PredictionSets
+from askwise.acquire.stopping.rules import Stopping
 from askwise.errors import InvalidInput
 from askwise.parameters import POSITIVE, Flag, Number
 from askwise.prices import Prices

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.crossfit import Allowance, Fold
-from askwise.acquire.policies import Policy
+from askwise.acquire.calibration.crossfit import Allowance, Fold
+from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
@@ -119,7 +119,7 @@ def calibrated(
     """The calibration fitted on the states, and the log loss before and after, by size.
 
     The log loss after is that of temperatures fitted without the case, so that it holds for other cases, too. If it is
-    not lower, the temperatures are 1 (`kept` is False in the report).
+    higher by more than a standard error, the temperatures are 1 (`kept` is False in the report).
 
     Parameters
     ----------
@@ -147,7 +147,9 @@ def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFra
         without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
     before = log_losses(states.proba, states.labels)
-    return losses_by_size(states.size, before, after).assign(kept=bool(after.mean() < before.mean()))
+    by_case = pd.Series(after - before).groupby(states.case).mean().to_numpy()
+    clearly_worse = by_case.mean() > by_case.std(ddof=1) / np.sqrt(len(by_case))
+    return losses_by_size(states.size, before, after).assign(kept=not clearly_worse)
 
 
 def losses_by_size(size: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:

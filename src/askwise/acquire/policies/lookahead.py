@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Greedy, PolicyContext, purchases_of
+from askwise.acquire.policies.base import PolicyContext
+from askwise.acquire.policies.greedy import Greedy
 from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
@@ -58,7 +59,7 @@ class Lookahead(Greedy):
 
     reason = "It has the highest expected gain for its price, counting what it says to ask next."
 
-    def __init__(self, risk_weight: float | None = None, price_rule: str = "per price") -> None:
+    def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
 
     def fit(self, context: PolicyContext) -> Self:
@@ -102,7 +103,7 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        scores = by_rule(*self._two_steps(state), self.price_rule, purchases_of(state))
+        scores = by_rule(*self._two_steps(state), self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
@@ -210,7 +211,7 @@ def _valued(
     own = state.prices.now(state.mask[[r]])[0, first]
     costs = state.prices.now(had)
     allowed = buyable & affordable(own[:, None] + costs, state.left[r])
-    value, price = seconds.values(gain, costs, allowed, rule)
+    value, price = seconds.values(gain, costs, allowed, rule, state.left[r])
     return value, own + price
 
 
@@ -224,7 +225,7 @@ def _with_followers(
     rule: str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(M,) value and price of all features of case `r`; those not in `seconds` as if the best single one followed."""
-    ranked = np.where(buyable, by_rule(gain, price, rule), -np.inf)
+    ranked = np.where(buyable, by_rule(gain, price, rule, state.left[r]), -np.inf)
     best = int(ranked.argmax())
     both = buyable & affordable(price + price[best], state.left[r]) & (np.arange(len(gain)) != best)
     value, cost = gain + gain[best] * both, price + price[best] * both

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import clone
 
 from askwise.acquire.acquisition import Acquisition, purchases
-from askwise.acquire.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
-from askwise.acquire.lookahead import Lookahead
-from askwise.acquire.pays_off import ExpectedSaving
-from askwise.acquire.policies import Greedy, Policy, PolicyContext
-from askwise.acquire.teachers import Teacher, teachers_of
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.greedy import Greedy
+from askwise.acquire.policies.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
+from askwise.acquire.policies.lookahead import Lookahead
+from askwise.acquire.policies.teachers import Teacher, teachers_of
+from askwise.acquire.stopping.pays_off import ExpectedSaving
 from askwise.errors import InvalidInput
 from askwise.parameters import SHARE, WIDTHS, Limits, Whole, check_limits
 
@@ -80,7 +81,9 @@ class Distilled(Policy):
         self._check(context)
         self.exact_ = self._fitted_exact(context)
         self.risk_weight_ = float(context.risk_weight)
-        self.inputs_ = StateInputs(context.rows, context.schema, context.prices, self.exact_.reads_budget)
+        self.inputs_ = StateInputs(
+            context.rows, context.schema, context.prices, self.exact_.depends_on_budget(context.prices)
+        )
         rng = np.random.default_rng(context.random_state)
         n_features = len(context.schema.features)
         self.network_ = ScoreNetwork(self.inputs_.n_inputs, n_features, self.hidden, rng)
@@ -111,7 +114,7 @@ class Distilled(Policy):
 
     @property
     def reads_budget(self) -> bool:  # type: ignore[override]
-        return self.exact_.reads_budget
+        return self.inputs_.price_of_all is not None
 
     @property
     def value_(self) -> Any:

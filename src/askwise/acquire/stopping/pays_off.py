@@ -7,8 +7,9 @@ from typing import Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies import Policy, PolicyContext, completing
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.greedy import completing
+from askwise.acquire.stopping.rules import Stopping
 from askwise.errors import InvalidInput
 from askwise.parameters import Number, check_limits
 from askwise.prices import affordable

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from askwise.acquire.policies import Policy
+from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.calibrated_stop import CalibratedStop
-from askwise.acquire.policies import Policy
-from askwise.acquire.stopping import Stopping
+from askwise.acquire.case.why import why_finished, why_next
+from askwise.acquire.policies.base import Policy
+from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.suggested_set import SuggestedSet, suggested_set
-from askwise.acquire.why import why_finished, why_next
 from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.epistemic import Assessment

@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.policies import Policy, PolicyContext
+from askwise.acquire.policies.base import Policy, PolicyContext
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
 from askwise.parameters import SHARE, Whole, check_limits

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire.guarantee import FullRuns, threshold_sequence
+from askwise.acquire.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.errors import InvalidInput
 from askwise.parameters import RATE
 

@@ -1,0 +1,1 @@
+"""Calibration on rows that the model has not seen."""

@@ -1,0 +1,1 @@
+"""One case at a time: its session, and why a feature comes next."""

@@ -1,0 +1,1 @@
+"""Policies: which feature to acquire next."""

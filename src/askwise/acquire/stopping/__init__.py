@@ -1,0 +1,1 @@
+"""Stopping rules: when to stop acquiring, and what a rule promises."""
