@@ -27,7 +27,7 @@ from askwise.errors import AskwiseError, InvalidInput
 from askwise.prices import Prices
 
 LIMITS = Limits(2000, 500)
-GRID = {"methods": ["static-cmi"], "data": ["wine"], "seeds": 2}
+GRID: dict[str, Any] = {"methods": ["static-cmi"], "data": ["wine"], "seeds": 2}
 
 
 def finished(folder, **options):
