@@ -3,8 +3,8 @@
     python benchmarks/cluster.py [--seeds 12] [--methods greedy-mlp] [--data breast_cancer]
 
 Runs `askwise bench uniform --engine dask --address ...` on one worker and on two, then without Dask, each into a new
-folder. Scheduler and workers are processes with sessions of their own, as on machines of their own, so that the kernel
-gives each worker a share of a busy machine too; the load is printed beside the times.
+folder. Scheduler and workers are processes with sessions of their own, among which Linux shares out a busy machine; the
+load is printed beside the times.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def cluster(n_workers: int) -> Iterator[str]:
             given = ["dask", *command, "--scheduler-file", str(file)]
             process = subprocess.Popen(given, cwd=name, stderr=subprocess.DEVNULL, start_new_session=True)
             started.callback(process.wait)
-            started.callback(process.terminate)
+            started.callback(process.kill)
             while not file.exists():
                 time.sleep(0.1)
         yield json.loads(file.read_text())["address"]
