@@ -60,10 +60,8 @@ def main() -> None:
         for part in ("fit", "model", "acquire", "memory"):
             values = [row[part] for row in found]
             whole, last = exponent(sizes, values), exponent(sizes[-2:], values[-2:])
-            print(
-                f"  {part:8} exponent {whole:5.2f}, at the end {last:5.2f}   {[round(v, 2) for v in values]}",
-                flush=True,
-            )
+            listed = [round(value, 2) for value in values]
+            print(f"  {part:8} exponent {whole:5.2f}, at the end {last:5.2f}   {listed}", flush=True)
 
 
 def exponent(sizes: Any, values: Any) -> float:

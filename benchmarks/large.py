@@ -70,12 +70,17 @@ def main() -> None:
 
 
 def compare(distilled: Any, exact: Any, y: np.ndarray) -> None:
-    """Print the accuracy of both after each purchase, and the paired difference in points."""
+    """Print the accuracy of both after each purchase, and the paired difference in points, with its standard error."""
+    lost = []
     for t in range(1, BUDGET + 1):
         ours, theirs = (run.predict(t) == y for run in (distilled, exact))
-        error = 100 * (ours.astype(float) - theirs).std() / np.sqrt(len(y))
-        gap = 100 * (theirs.mean() - ours.mean())
-        print(f"  after {t:2}: exact {theirs.mean():.4f}, distilled {ours.mean():.4f}, regret {gap:+.2f} ± {error:.2f}")
+        lost.append(100 * (theirs.astype(float) - ours))
+        print(f"  after {t:2}: exact {theirs.mean():.4f}, distilled {ours.mean():.4f}, regret {with_error(lost[-1])}")
+    print(f"  mean of 1 to {BUDGET}: regret {with_error(np.mean(lost, axis=0))}")
+
+
+def with_error(values: np.ndarray) -> str:
+    return f"{values.mean():+.2f} ± {values.std() / np.sqrt(len(values)):.2f}"
 
 
 def products(policy: Any, steps: int) -> float:

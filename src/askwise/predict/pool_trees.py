@@ -103,7 +103,7 @@ class PoolTrees:
         return self._proba(raw + self.baseline)
 
     def _own(self, cells: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """(n, trees) the leaves that the cases' own values leave possible; `shown` (pairs,) are those of known inputs."""
+        """(n, trees) the leaves that the cases' own values leave possible; of the pairs, those `shown` count."""
         remaining = np.full((len(cells), len(self.leaf_start)), ~self.kind(0))
         possible = self._possible(cells, shown)
         starts = np.cumsum(self.n_with) - self.n_with
@@ -114,7 +114,7 @@ class PoolTrees:
         return remaining
 
     def _of_pool(self, index: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(R, trees) the leaves that the inputs not `shown` of R pool rows leave possible, and `index` as rows of it."""
+        """(R, trees) the leaves that the pairs not `shown` of R pool rows leave possible, and `index` as rows of it."""
         used = np.zeros(len(self.layers[0]), dtype=bool)
         used[index] = True
         rows, seen = np.flatnonzero(used), np.where(shown, ~self.kind(0), self.kind(0))
