@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from askwise import DynamicFeatureSelector, Prices, wrap
 from askwise.acquire import Confidence
@@ -60,7 +61,7 @@ def test_the_alternatives_have_their_price_and_share_of_the_gain(numbers):
     assert [other["feature"] for other in found["alternatives"]] == ["echo", "noise"]
     assert found["alternatives"][0]["price"] == 3
     assert 0 < found["alternatives"][0]["relative_gain"] < 1
-    assert found["text"].startswith("Next: Dose (2 EUR). It has the highest expected gain for its price.")
+    assert found["text"].startswith("Next: Dose (2 EUR). It has the highest expected gain, weighed against its price.")
     assert " mg (" in found["text"]
     assert "Instead: echo (3 EUR, " in found["text"]
 
@@ -150,3 +151,17 @@ def test_the_calibrated_stop_tells_its_promise(numbers):
     found = session.why()
     assert found["advice"] == "stop"
     assert "Guaranteed with 90% confidence" in found["text"]
+
+
+def test_under_a_budget_alternatives_are_compared_by_the_rule_of_the_policy():
+    """Ranked by gain / sqrt(price): the shares fall along the ranking, which those of gain / price need not."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    costs = np.random.default_rng(1).integers(1, 30, X.shape[1]).astype(float)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    owner = DynamicFeatureSelector(
+        model, costs=costs, policy="greedy", epistemic=None, calibration=None, random_state=0, progress=False
+    ).fit(X, y)
+    for budget in (40, None):
+        shares = [other["relative_gain"] for other in owner.start(budget=budget).why()["alternatives"]]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < shares[0] <= 1

@@ -124,8 +124,8 @@ def _check_version(manifest: Mapping[str, Any]) -> None:
         )
     if version < FORMAT:
         raise InvalidInput(
-            f"The folder was saved in format {version}, and this askwise reads {FORMAT}. Load it with askwise "
-            f"{manifest.get('askwise')}, fit or save it again with this version."
+            f"The folder was saved in format {version}, and this askwise reads {FORMAT}. Fit and save the "
+            f"selector again with this version (the folder was written by askwise {manifest.get('askwise')})."
         )
 
 

@@ -17,6 +17,7 @@ from askwise.acquire.stopping.rules import Stopping
 from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.prices import affordable
+from askwise.value import price_power
 
 if TYPE_CHECKING:
     from askwise.acquire.case.session import Suggestion
@@ -38,7 +39,7 @@ def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: D
         "reason": "It is free." if suggestion.cost == 0 else policy.reason,
         "change": None if ahead is None else ahead.change,
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
-        "alternatives": _alternatives(policy, suggestion),
+        "alternatives": _alternatives(state, policy, suggestion),
         "hint": _hint(state, policy, suggestion),
     }
     return {**found, "text": _in_words(found, ahead, desk)}
@@ -70,12 +71,20 @@ def _decision_now(state: Acquisition) -> dict[str, Any]:
     return {"decision": plain(state.beliefs.predictor.classes_[decision]), "probability": float(proba[0, decision])}
 
 
-def _alternatives(policy: Policy, suggestion: Suggestion) -> list[dict[str, Any]]:
-    """The next best features with their prices and, where the policy compares gains, their share of the best gain."""
-    best = suggestion.gain
-    comparable = policy.compares_gains and suggestion.cost > 0 and np.isfinite(best) and best > 0
+def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) -> list[dict[str, Any]]:
+    """The next best features with their prices and, where the policy compares gains, their share of the best gain.
+
+    Gains are weighed against prices by the rule of the policy.
+    """
+    best, cost = suggestion.gain, suggestion.cost
+    comparable = policy.compares_gains and cost > 0 and np.isfinite(best) and best > 0
+    power = float(price_power(getattr(policy, "price_rule", "per price"), state.left[0]))
     return [
-        {"feature": name, "price": price, "relative_gain": max(gain / best, 0.0) if comparable and price else None}
+        {
+            "feature": name,
+            "price": price,
+            "relative_gain": max(gain / best, 0.0) * (price / cost) ** (1 - power) if comparable and price else None,
+        }
         for name, price, gain in suggestion.ranking[1 : 1 + MOST_ALTERNATIVES]
     ]
 
@@ -137,7 +146,7 @@ def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
     said = f"{desk.label(other['feature'])} ({desk.money(other['price'])}"
     if other["relative_gain"] is None:
         return f"{said})"
-    return f"{said}, {percent(min(other['relative_gain'], 1.0))} as much gain for its price)"
+    return f"{said}, {percent(min(other['relative_gain'], 1.0))} as much, weighed against its price)"
 
 
 def _stopped(stop: Stopping | None, guarantee: str | None) -> str:

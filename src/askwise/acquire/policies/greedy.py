@@ -44,7 +44,7 @@ class Greedy(Policy):
     """
 
     compares_gains = True
-    reason = "It has the highest expected gain for its price."
+    reason = "It has the highest expected gain, weighed against its price."
 
     def __init__(
         self, value: str | Value = "neighbors", risk_weight: float | None = None, price_rule: str = "auto"

@@ -57,7 +57,7 @@ class Lookahead(Greedy):
     lookahead_ : dict, ready for JSON: whether it pays, the gates, and the first features compared with their gains
     """
 
-    reason = "It has the highest expected gain for its price, counting what it says to ask next."
+    reason = "It has the highest expected gain, weighed against its price, counting what it says to ask next."
 
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
