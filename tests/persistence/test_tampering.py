@@ -113,7 +113,7 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
 def test_format_versions(folder):
     for version, message in (
         (3, "Update askwise"),
-        (1, "saved in format 1, and this askwise reads 2. Load it with askwise"),
+        (1, "saved in format 1, and this askwise reads 2. Fit and save the selector again"),
         (0, "does not exist"),
         ("1", "does not exist"),
         (None, "not exist"),
