@@ -17,7 +17,7 @@ from askwise.acquire.stopping.rules import Stopping
 from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.prices import affordable
-from askwise.value import price_power
+from askwise.value import by_rule
 
 if TYPE_CHECKING:
     from askwise.acquire.case.session import Suggestion
@@ -76,16 +76,15 @@ def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) ->
 
     Gains are weighed against prices by the rule of the policy.
     """
-    best, cost = suggestion.gain, suggestion.cost
-    comparable = policy.compares_gains and cost > 0 and np.isfinite(best) and best > 0
-    power = float(price_power(getattr(policy, "price_rule", "per price"), state.left[0]))
+    best = suggestion.gain
+    comparable = policy.compares_gains and suggestion.cost > 0 and np.isfinite(best) and best > 0
+    compared = suggestion.ranking[: 1 + MOST_ALTERNATIVES]
+    prices = np.array([price for _, price, _ in compared])
+    gains = np.array([max(gain, 0.0) for _, _, gain in compared]) * prices  # those of the ranking are per price
+    weighed = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
     return [
-        {
-            "feature": name,
-            "price": price,
-            "relative_gain": max(gain / best, 0.0) * (price / cost) ** (1 - power) if comparable and price else None,
-        }
-        for name, price, gain in suggestion.ranking[1 : 1 + MOST_ALTERNATIVES]
+        {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and price else None}
+        for (name, price, _), share in zip(compared[1:], weighed[1:], strict=True)
     ]
 
 

@@ -93,6 +93,16 @@ class Policy(BaseEstimator):
         return True
 
 
+class PolicyWithoutRows(Policy):
+    """A policy that, once it is fitted, keeps no training rows and reads no members."""
+
+    def with_rows(self, context: PolicyContext) -> Self:
+        return self
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
+
+
 class CachedPolicy(Policy):
     """Wraps a policy that runs on the same cases under one budget after another.
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.base import PolicyContext, PolicyWithoutRows
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
 from askwise.parameters import SHARE, Whole, check_limits
@@ -52,7 +52,7 @@ PRESETS = {
 }
 
 
-class DQN(Policy):
+class DQN(PolicyWithoutRows):
     """A policy that optimizes the whole episode, not only the next step; torch is needed for training only.
 
     Parameters
@@ -100,12 +100,6 @@ class DQN(Policy):
         with seeded(context.random_state):
             self.layers_, self.returns_ = _train(self, context, PRESETS[self.preset], rng)
         return self
-
-    def with_rows(self, context: PolicyContext) -> Self:
-        return self
-
-    def reads_members(self, risk_weight: float) -> bool:
-        return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
         """Q(x_S, i): the gain per cost expected from acquiring i now and the best features afterwards."""

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy, PolicyContext
+from askwise.acquire.policies.base import PolicyContext, PolicyWithoutRows
 from askwise.errors import InvalidInput
 from askwise.information import discretized, greedy_order, rank_scores
 from askwise.parameters import Whole, check_limits
@@ -20,7 +20,7 @@ N_BINS = 3
 """Bins of a number in the ranking of `Static`."""
 
 
-class Static(Policy):
+class Static(PolicyWithoutRows):
     """One ranking for all cases.
 
     Parameters
@@ -53,18 +53,12 @@ class Static(Policy):
         self.relevance_ = rank_scores(greedy_order(discretized(rows, y, schema, N_BINS), y, prices, "cmim"))
         return self
 
-    def with_rows(self, context: PolicyContext) -> Self:
-        return self
-
-    def reads_members(self, risk_weight: float) -> bool:
-        return False
-
     def scores(self, state: Acquisition) -> np.ndarray:
         priced = per_cost(self.relevance_, state.prices.now(state.mask))
         return np.where(state.mask, -np.inf, self.relevance_ if self.relevance is None else priced)
 
 
-class Random(Policy):
+class Random(PolicyWithoutRows):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
 
     refits = True
@@ -78,12 +72,6 @@ class Random(Policy):
         check_limits(self, {"seed": Whole(0, optional=True)})
         self.seed_ = context.random_state
         return self
-
-    def with_rows(self, context: PolicyContext) -> Self:
-        return self
-
-    def reads_members(self, risk_weight: float) -> bool:
-        return False
 
     def scores(self, state: Acquisition) -> np.ndarray:
         rng = np.random.default_rng(self.seed_ if self.seed is None else self.seed)
