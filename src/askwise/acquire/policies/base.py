@@ -93,8 +93,8 @@ class Policy(BaseEstimator):
         return True
 
 
-class PolicyWithoutRows(Policy):
-    """A policy that, once it is fitted, keeps no training rows and reads no members."""
+class WithoutRows:
+    """Mixin of policies that, once they are fitted, keep no training rows and read no members."""
 
     def with_rows(self, context: PolicyContext) -> Self:
         return self

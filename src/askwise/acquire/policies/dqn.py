@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.policies.base import PolicyContext, PolicyWithoutRows
+from askwise.acquire.policies.base import Policy, PolicyContext, WithoutRows
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, dueling, folded, import_torch, seeded
 from askwise.parameters import SHARE, Whole, check_limits
@@ -52,7 +52,7 @@ PRESETS = {
 }
 
 
-class DQN(PolicyWithoutRows):
+class DQN(WithoutRows, Policy):
     """A policy that optimizes the whole episode, not only the next step; torch is needed for training only.
 
     Parameters

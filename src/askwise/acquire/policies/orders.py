@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import PolicyContext, PolicyWithoutRows
+from askwise.acquire.policies.base import Policy, PolicyContext, WithoutRows
 from askwise.errors import InvalidInput
 from askwise.information import discretized, greedy_order, rank_scores
 from askwise.parameters import Whole, check_limits
@@ -20,7 +20,7 @@ N_BINS = 3
 """Bins of a number in the ranking of `Static`."""
 
 
-class Static(PolicyWithoutRows):
+class Static(WithoutRows, Policy):
     """One ranking for all cases.
 
     Parameters
@@ -58,7 +58,7 @@ class Static(PolicyWithoutRows):
         return np.where(state.mask, -np.inf, self.relevance_ if self.relevance is None else priced)
 
 
-class Random(PolicyWithoutRows):
+class Random(WithoutRows, Policy):
     """A random order for each case, drawn from the seed and the number of the case in its batch."""
 
     refits = True
