@@ -429,10 +429,11 @@ def test_budgets(fitted):
         lambda budget: fitted.suggest(nothing, budget=budget),
         lambda budget: fitted.start(budget=budget),
         lambda budget: selector(budget=budget).fit(X, y),
-        lambda budget: fitted.evaluate(X[:3], y[:3], budgets=[budget]),
     ]
     for budget, call in itertools.product(budgets, calls):
         refused(lambda b=budget, call=call: call(b), "budget must be", case=repr(budget))
+    for given in (*([budget] for budget in budgets), [], "much", 3):
+        refused(lambda b=given: fitted.evaluate(X[:3], y[:3], budgets=b), "budgets must be", case=repr(given))
 
 
 def test_a_negative_budget_of_one_row(fitted):

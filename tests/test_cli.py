@@ -797,7 +797,7 @@ def test_ctrl_c_in_the_training_of_a_network_is_not_swallowed(monkeypatch, tmp_p
 
 
 def test_the_module_is_an_entry_point_and_starts_without_the_heavy_libraries():
-    command = [sys.executable, "-X", "importtime", "-m", "askwise.cli.app", "--help"]
+    command = [sys.executable, "-X", "importtime", "-m", "askwise", "--help"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "demo" in done.stdout
     assert "ask" in done.stdout
@@ -811,7 +811,7 @@ def test_an_interrupt_from_outside_ends_with_130(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "askwise.cli.app",
+        "askwise",
         "demo",
         "--model",
         "forest",

@@ -100,6 +100,18 @@ def test_evaluate_writes_one_page_with_everything_on_it(files, tmp_path):
     assert "<script" not in text
 
 
+def test_training_rows_are_refused_where_unseen_ones_are_needed(files, tmp_path):
+    folder, _ = files
+    seen = folder / "train.csv"
+    said = run("evaluate", folder / "selector", seen, "-o", tmp_path / "page.html", code=2).stderr
+    assert "train.csv: 150 of 150 rows were given to fit as well" in " ".join(said.split())
+    command = ["fit", seen, "--target", "outcome", "--train", "logistic", "-o", tmp_path / "other", "--calibrate", seen]
+    said = " ".join(run(*command, code=2).stderr.split())
+    assert "--calibrate" in said
+    assert "X_cal" not in said
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_the_order_of_the_columns_does_not_matter(files, tmp_path):
     folder, _ = files
     table = pd.read_csv(folder / "test.csv")
@@ -168,7 +180,8 @@ def test_acquire_resumes_and_gives_the_same(files, tmp_path, monkeypatch):
 def test_acquire_by_steps_within_a_budget(files, tmp_path):
     folder, _ = files
     command = ["acquire", folder / "selector", folder / "test.csv", "--steps", "--known", "age", "--budget", 5]
-    run(*command, "-o", tmp_path / "steps.csv")
+    assert "add --no-stop" in run(*command, "-o", tmp_path / "steps.csv", code=2).stderr, "the stop promises otherwise"
+    run(*command, "--no-stop", "-o", tmp_path / "steps.csv")
     table = pd.read_csv(tmp_path / "steps.csv")
     assert table["case"].min() == 1
     assert table["spent"].max() <= 5

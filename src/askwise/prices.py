@@ -105,17 +105,25 @@ def as_prices(costs: Any) -> Prices:
     return costs if isinstance(costs, Prices) else Prices(costs)
 
 
-def check_budget(budget: Any, n: int) -> np.ndarray:
+def check_budgets(budgets: Any) -> list[float]:
+    """Budgets to compare, at least one; None among them is unlimited."""
+    given = list(budgets) if np.iterable(budgets) and not isinstance(budgets, str) else []
+    if not given:
+        raise InvalidInput(f"budgets must be a list of at least one number; got {budgets!r}.")
+    return [float(check_budget(budget, 1, "each of budgets")[0]) for budget in given]
+
+
+def check_budget(budget: Any, n: int, name: str = "budget") -> np.ndarray:
     """Budget per row, (n,): one number or one per row; None is unlimited."""
     if budget is None:
         return np.full(n, np.inf)
     money = _real_array(budget)
     if money is None:
-        raise InvalidInput(f"budget must be a number >= 0, one per row, or None; got {budget!r}.")
+        raise InvalidInput(f"{name} must be a number >= 0, one per row, or None; got {budget!r}.")
     if money.ndim not in (0, 1) or (money.ndim == 1 and len(money) != n):
-        raise InvalidInput(f"budget must be one number or {n} numbers (one per row); got shape {money.shape}.")
-    if np.isnan(money).any() or (money < 0).any():
-        raise InvalidInput(f"budget must be >= 0 (None means unlimited); got {budget!r}.")
+        raise InvalidInput(f"{name} must be one number or {n} numbers (one per row); got shape {money.shape}.")
+    if not (money >= 0).all():
+        raise InvalidInput(f"{name} must be >= 0 (None means unlimited); got {money[~(money >= 0)].flat[0]:g}.")
     return np.broadcast_to(money, (n,)).copy()
 
 

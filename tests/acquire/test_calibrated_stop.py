@@ -171,7 +171,7 @@ def test_changed_conditions_are_refused_with_the_reason(fitted, stop):
     with pytest.raises(InvalidInput, match="another policy"):
         static.start(stop=stop)
     for budget in (5, [5, 5, 5, 5]):
-        with pytest.raises(InvalidInput, match="no limit of the budget, not budget=5"):
+        with pytest.raises(InvalidInput, match="no budget, not budget=5"):
             fitted.acquire(X, budget=budget, stop=stop)
     prices, weight = fitted.prices_, fitted.risk_weight
     try:
@@ -288,7 +288,7 @@ def test_the_words_of_a_rule(stop):
     assert isinstance(stop, CalibratedStop)
     text = repr(stop)
     for words in (
-        "Guaranteed with 90% confidence: at most 10% of all cases stop with a decision that all features would have",
+        "Guaranteed with 90% confidence: at most 10% of all cases stop with a decision that knowing all features would",
         "150 calibration rows",
         "the same policy, prices, and features unavailable as often",
         f"average price {stop.price:.4g} of {stop.everything:.4g}",

@@ -18,7 +18,7 @@ pytest.importorskip("fastapi")
 
 from tests.web.killing import free_port, get, post
 
-COMMAND = [sys.executable, "-m", "askwise.cli.app", "serve"]
+COMMAND = [sys.executable, "-m", "askwise", "serve"]
 
 
 def test_what_cannot_be_served_is_refused_in_a_line(folder, tmp_path):

@@ -35,7 +35,7 @@ from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
-from askwise.prices import Prices, check_budget
+from askwise.prices import Prices, check_budget, check_budgets
 from askwise.progress import track
 from askwise.rows import EncodedRows
 from askwise.schema import Schema, as_table
@@ -169,9 +169,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         if given.shape != (len(truth),) or not len(given):
             raise InvalidInput(f"evaluate needs one label per row, {len(truth)} in all; got shape {given.shape}.")
         labels = class_positions(self.classes_, given)
-        if budgets is not None and not np.iterable(budgets):
-            raise InvalidInput(f"budgets must be a list of numbers; got {budgets!r}.")
-        budgets = self.default_budgets() if budgets is None else [float(check_budget(b, 1)[0]) for b in budgets]
+        budgets = self.default_budgets() if budgets is None else check_budgets(budgets)
         ends = self.final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))

@@ -88,7 +88,7 @@ def acquire(
         frame = frame.set_index(id_column)
     else:
         frame = frame.set_axis(range(1, len(frame) + 1))  # the numbers that askwise explain takes
-    stop = "calibrated" if selector.stop_ is not None and budget is None and not no_stop else None
+    stop = _stop(selector.stop_ is not None, budget, no_stop, folder)
     options = {"budget": budget, "known": known, "steps": steps, "stop": stop, "at_once": at_once, "id": id_column}
     run = Resumable(output, [(folder / "manifest.json").read_bytes(), cases.read_bytes()], options)
     with failures(f"Finished cases are kept in {run.parts}; the same command resumes."):
@@ -106,6 +106,18 @@ def acquire(
         return
     again = f" ({run.resumed:,} of them in an earlier run)" if run.resumed else ""
     typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)} each on average: {output}")
+
+
+def _stop(calibrated: bool, budget: float | None, no_stop: bool, folder: Path) -> str | None:
+    """The calibrated stop of a folder that has one, unless it is ignored; it is valid under the budget of fit only."""
+    if not calibrated or no_stop:
+        return None
+    if budget is not None:
+        raise InvalidInput(
+            f"--budget: the calibrated stop of {folder} keeps its promise under the budget of fit only. Leave out "
+            "--budget, or add --no-stop to spend the budget without the promise."
+        )
+    return "calibrated"
 
 
 def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: bool) -> None:
@@ -127,7 +139,7 @@ def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dic
 
     with failures("Finished parts are kept beside the output; the same command resumes."):
         has_stop = read_folder(folder, None, only=())[0]["stop"] is not None
-        stop = "calibrated" if has_stop and options["budget"] is None and not no_stop else None
+        stop = _stop(has_stop, options["budget"], no_stop, folder)
         done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
     if as_json:
         facts = {"cases": done.n_cases, "parts": done.n_parts, "parts_resumed": done.n_resumed}

@@ -48,7 +48,3 @@ def version_option(version: Version = False) -> None:
 
 for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report, serve):
     app.command()(command)
-
-
-if __name__ == "__main__":
-    main()

@@ -46,6 +46,9 @@ def ask(setup: Setup, opening: Opening, folder: Folder = None, known: Known = No
     if folder is None:
         print_rows(console, made)
         print_choices(console, selector.choices_)
+    if selector.stop_ is not None and stop is None:
+        said = "The calibrated stop is not used: it keeps its promise under the budget of fit only, not under --budget."
+        console.print(said, style="yellow")
     dialog.run()
     report = dialog.session.report()
     story = Story("A case typed in", report["trace"], known=dialog.known)

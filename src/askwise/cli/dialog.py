@@ -197,7 +197,10 @@ class Dialog:
         if found is None or not sys.stdin.isatty():
             return True
         print_indented(self.console, f"{found} Keep it? [y/N]", "yellow")
-        return (self._typed() or "n").lower() in ("y", "yes")
+        kept = (self._typed() or "n").lower() in ("y", "yes")
+        if not kept:
+            print_indented(self.console, "It was not entered; type the value again, or q to quit.")
+        return kept
 
     def _shown(self, column: Column) -> Shown:
         own = column.name in self.desk.features
@@ -247,7 +250,7 @@ class Dialog:
         if found["hint"]:
             print_indented(self.console, found["hint"], "green")
         others = ", ".join(self.desk.label(other["feature"]) for other in found["alternatives"][:OTHERS_SHOWN])
-        next_best = f"Next best: {others}." if others else "Nothing else is left to ask."
+        next_best = f"Next best: {others}." if others else "There is nothing else to suggest."
         price = f"price {self.desk.amount(suggestion.cost)}" if suggestion.cost else "free"
         self.console.print(f"\n{self.desk.label(suggestion.feature)}, {price}", style="bold")
         print_indented(self.console, f"why: {found['reason']} {next_best}")

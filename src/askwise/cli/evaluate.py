@@ -49,6 +49,7 @@ def evaluate(
         say("loading")
         selector, desk = open_saved(folder, opening)
         X, y = read_labeled(table, selector, desk, reading, target)
+        selector.check_unseen(X, str(table))
         sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
         found = find(selector, sampled, y[sampled.index], desk, seed, say)
         say("drawing the page")

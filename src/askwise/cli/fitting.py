@@ -87,7 +87,11 @@ class Fitting:
         cases = read_cases(path, selector, desk, self.reading, keep=[self.target] if labeled else [])
         given = cases.pop(self.target) if labeled else None
         labels = None if given is None or given.isna().any() else given.to_numpy(dtype=selector.classes_.dtype)
-        selector.calibrate_stop(cases, labels, agreement=agreement)
+        try:
+            selector.calibrate_stop(cases, labels, agreement=agreement)
+        except InvalidInput as error:
+            said = str(error).replace("calibrate_stop", "--calibrate").replace("y_cal", f"the column {self.target!r}")
+            raise InvalidInput(said.replace("X_cal", f"--calibrate {path}")) from None
 
     def _order_columns(self, path: Path, known: Sequence[str]) -> None:
         given = list(map(str, self.dataset.X.columns))

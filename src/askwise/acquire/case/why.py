@@ -50,7 +50,7 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
     reason = _stopped(stop, guarantee) if stopped else _nothing_left(state, desk)
     if stopped and _is_novel(state):
-        reason += " But the case is unlike the training rows: do not rely on the prediction."
+        reason += " However, the case is unlike the training rows: do not rely on the prediction."
     found = {
         "advice": "stop" if stopped else "nothing left",
         **_decision_now(state),
@@ -117,7 +117,7 @@ def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk) -> 
         lines.append(_change_in_words(found, ahead))
         lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
     others = [_alternative_in_words(other, desk) for other in found["alternatives"]]
-    lines.append(f"Instead: {'; '.join(others)}." if others else "Nothing else is left to ask.")
+    lines.append(f"Instead: {'; '.join(others)}." if others else "There is nothing else to suggest.")
     return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
 
 

@@ -65,7 +65,7 @@ class Goal:
     def loss(self) -> str:
         """What counts as a loss, in words."""
         if self.agreement is not None:
-            return "a decision that all features would have changed"
+            return "a decision that knowing all features would have changed"
         return "a wrong decision where all features would have led to the right one"
 
     def losses(self, runs: FullRuns) -> np.ndarray:
@@ -92,7 +92,7 @@ class Conditions:
     Attributes
     ----------
     policy, prices, risk_weight, budget
-        Those of the selector; infinite = no limit of the budget.
+        Those of the selector; infinite = no budget.
     missing
         (M,) features that were unavailable in some calibration rows.
     """
@@ -113,7 +113,7 @@ class Conditions:
         elif risk_weight != self.risk_weight:
             differs = f"risk_weight={self.risk_weight:g}, not {risk_weight:g}"
         elif not np.all(budget == self.budget):
-            differs = "no limit of the budget" if np.isinf(self.budget) else f"budget={self.budget:g}"
+            differs = "no budget" if np.isinf(self.budget) else f"budget={self.budget:g}"
             differs += f", not {_shown_budget(budget)}"
         if differs:
             raise InvalidInput(f"This stopping rule was calibrated for {differs}; call calibrate_stop again.")

@@ -149,6 +149,17 @@ class StopCalibration:
         static = None if order is None else self._full_runs(truth, order, np.inf)
         return savings_table(runs, static, shares)
 
+    def check_unseen(self, X: Any, name: str = "X") -> None:
+        """An error if more of the rows `X` were given to `fit` than chance explains; `name` is what it calls them."""
+        self._check_unseen(self._encode(X), name)
+
+    def _check_unseen(self, rows: EncodedRows, name: str) -> None:
+        training = getattr(self.predictor_, "training_rows_", None)
+        if training is not None:
+            check_unseen(rounded_keys(rows), rounded_keys(training), name)
+        if self.calibrated_on_ is not None:
+            check_unseen(digests(rows), self.calibrated_on_, name)
+
     def _stopping(self, stop: Any, budget: Any, n: int) -> Stopping | None:
         """The rule that `stop` stands for; None: the selector's own, if errors have a cost.
 
@@ -180,13 +191,10 @@ class StopCalibration:
         given = None if y is None else np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if given is not None and given.shape != (len(rows),):
             raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
+        self._check_unseen(rows, "X_cal")
         training = getattr(self.predictor_, "training_rows_", None)
         if training is not None:
-            keys, seen = rounded_keys(rows), rounded_keys(training)
-            check_unseen(keys, seen, "X_cal")
-            check_distinct(keys, seen)
-        if self.calibrated_on_ is not None:
-            check_unseen(digests(rows), self.calibrated_on_, "X_cal")
+            check_distinct(rounded_keys(rows), rounded_keys(training))
         goal.check_rows(len(rows))
         labels = None if given is None else class_positions(self.classes_, given, "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
