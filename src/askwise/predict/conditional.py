@@ -14,7 +14,8 @@ from askwise.parameters import POSITIVE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
-from askwise.predict.pool_trees import PoolTrees, pool_trees
+from askwise.predict.pool_inputs import AnswerOnPool, pool_classifiers
+from askwise.predict.pool_trees import pool_trees
 from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
@@ -179,9 +180,12 @@ class ConditionalPredictor(SubsetPredictor):
         return answers
 
     @cached_property
-    def _on_pool(self) -> PoolTrees | None:
-        """The wrapped model's trees prepared for the pool, where that is possible; not saved, and made again."""
-        return pool_trees(self.model_, EncodedRows(self.pool_)) if self.schema_.tabular else None
+    def _on_pool(self) -> AnswerOnPool | None:
+        """The wrapped model prepared for the pool, where that is possible; not saved, and made again."""
+        if not self.schema_.tabular:
+            return None
+        pool = EncodedRows(self.pool_)
+        return pool_trees(self.model_, pool) or pool_classifiers(self.model_, pool)
 
     def with_model(self, model: Any) -> Self:
         other = super().with_model(model)

@@ -16,14 +16,14 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from askwise.predict.boosting import Ensemble, ensemble_of
-from askwise.predict.final_layer import dense, split_pipeline
+from askwise.predict.final_layer import split_pipeline
+from askwise.predict.pool_inputs import PoolInputs, answers_alike
 from askwise.predict.stacked import StackedModels, shares_steps
-from askwise.predict.wrapped import FrozenModel, asked
+from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
 
 MOST_BYTES = 640 * 2**20
 """Memory for the leaves that pool rows leave possible; of larger ensembles completions are evaluated one by one."""
-ROWS_TO_PROBE, MIXES = 64, 200
 NUMBERS_AT_ONCE = 200_000
 """Completions times trees in one block: arrays of this size stay in the processor's cache."""
 NODES_AT_ONCE = 500_000
@@ -34,34 +34,27 @@ class PoolTrees:
 
     Parameters
     ----------
-    models
-        The wrapped model and its members, which take rows alike and share the steps of a Pipeline.
+    inputs
+        The inputs of the trees for cases and pool rows.
     ensembles
-        Their trees.
-    depends
-        (P,) the column of the table that each input of the trees depends on.
-    pool
-        The pool rows, complete where the model needs that.
+        The trees of the wrapped model and its members.
     """
 
-    def __init__(
-        self, models: Sequence[FrozenModel], ensembles: Sequence[Ensemble], depends: np.ndarray, pool: EncodedRows
-    ) -> None:
-        self.model, self.steps = models[0], split_pipeline(models[0].estimator)[0]
-        self.depends, self.filler = depends, pool.values[0]
-        self.n_models = len(models)
+    def __init__(self, inputs: PoolInputs, ensembles: Sequence[Ensemble]) -> None:
+        self.inputs = inputs
+        self.n_models = len(ensembles)
         trees = [tree for ensemble in ensembles for tree in ensemble.trees]
         output = np.concatenate([ensemble.output + 1000 * i for i, ensemble in enumerate(ensembles)])
         self.baseline = np.concatenate([ensemble.baseline for ensemble in ensembles])
-        inputs = [sorted({split[0] for split in splits}) for splits, _ in trees]
+        used = [sorted({split[0] for split in splits}) for splits, _ in trees]
         # Trees with more inputs come first: those with a k-th input are then the first ones for every k.
-        order = sorted(range(len(trees)), key=lambda t: -len(inputs[t]))
-        self._read(([trees[t] for t in order]), [inputs[t] for t in order])
+        order = sorted(range(len(trees)), key=lambda t: -len(used[t]))
+        self._read(([trees[t] for t in order]), [used[t] for t in order])
         numbers = np.unique(output, return_inverse=True)[1][order]
         self.sums = np.zeros((len(trees), len(self.baseline)))
         self.sums[np.arange(len(trees)), numbers] = 1.0
         every_pair = np.ones(len(self.pair_input), dtype=bool)
-        of_pool, ends = self._possible(self._inputs(pool), every_pair), np.cumsum(self.n_with)
+        of_pool, ends = self._possible(inputs.of_pool, every_pair), np.cumsum(self.n_with)
         self.layers = [np.ascontiguousarray(part) for part in np.split(of_pool, ends[:-1], axis=1)]
 
     def _read(self, trees: Sequence[tuple[list[Any], list[float]]], inputs: Sequence[list[int]]) -> None:
@@ -89,10 +82,10 @@ class PoolTrees:
     def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
         """(n, K, outputs) the models' answers on the completions of each row from the pool rows `index` (n, K)."""
         raw = np.empty((*index.shape, self.sums.shape[1]))
-        inputs = self._inputs(rows.filled(self.filler))
+        inputs = self.inputs.of_cases(rows)
         step = max(1, NUMBERS_AT_ONCE // (index.shape[1] * len(self.leaf_start)))
         for cases in _alike(rows.observed):
-            shown = rows.observed[cases[0], self.depends[self.pair_input]]
+            shown = rows.observed[cases[0], self.inputs.depends[self.pair_input]]
             own = self._own(inputs[cases], shown)
             of_pool, position = self._of_pool(index[cases], shown)
             for start in range(0, len(cases), step):
@@ -158,13 +151,6 @@ class PoolTrees:
             found[start : start + step] = np.bitwise_and.reduceat(possible, pair_start, axis=1)
         return found
 
-    def _inputs(self, rows: EncodedRows) -> np.ndarray:
-        """(n, P) the inputs of the trees for encoded, completed rows."""
-        return self.model.by_table(rows, self._transformed, len(self.depends))
-
-    def _transformed(self, table: Any) -> np.ndarray:
-        return dense(table if self.steps is None else asked(self.steps, "transform", table))
-
     def _proba(self, raw: np.ndarray) -> np.ndarray:
         if raw.shape[2] == self.n_models:  # two classes
             positive = expit(raw)
@@ -189,9 +175,9 @@ def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
     if len(found) < len(models) or _bytes_needed(found, len(pool)) > MOST_BYTES:
         return None
     try:
-        depends = _single_columns(models[0], parts[0][0], pool)
-        made = None if depends is None else PoolTrees(models, found, depends, pool)
-        return made if made is not None and _is_right(made, model, pool) else None
+        inputs = PoolInputs.of(models[0], pool)
+        made = None if inputs is None else PoolTrees(inputs, found)
+        return made if made is not None and answers_alike(made, model, pool) else None
     except Exception:  # the models answer for completions as before, and say what is wrong
         return None
 
@@ -205,30 +191,3 @@ def _alike(observed: np.ndarray) -> list[np.ndarray]:
 
 def _bytes_needed(ensembles: Sequence[Ensemble], n_rows: int) -> int:
     return 4 * n_rows * sum(len({split[0] for split in splits}) for found in ensembles for splits, _ in found.trees)
-
-
-def _single_columns(model: FrozenModel, steps: Any, pool: EncodedRows) -> np.ndarray | None:
-    """(P,) the column that each input depends on, found by changing one column at a time; None if it is not one."""
-    n_columns = pool.values.shape[1]
-    if steps is None:
-        return np.arange(n_columns)
-    at = np.random.default_rng(0).permutation(len(pool))[:ROWS_TO_PROBE]
-    rows, n = pool.values[at], len(at)
-    changed = np.tile(rows, (n_columns + 1, 1))
-    for j in range(n_columns):
-        block = changed[(j + 1) * n : (j + 2) * n]
-        block[:, j] = np.random.default_rng(j).permutation(pool.values[:, j])[:n]
-    inputs = dense(asked(steps, "transform", model.table(pool.with_values(changed)))).reshape(n_columns + 1, n, -1)
-    depends = ((inputs[1:] != inputs[0]) & ~(np.isnan(inputs[1:]) & np.isnan(inputs[0]))).any(axis=1)  # (D, P)
-    return depends.argmax(axis=0) if (depends.sum(axis=0) <= 1).all() else None
-
-
-def _is_right(trees: PoolTrees, model: Any, pool: EncodedRows) -> bool:
-    """Whether the answers on random mixes of pool rows are those of the model itself."""
-    rng = np.random.default_rng(0)
-    own, other = rng.integers(len(pool), size=(2, MIXES))
-    shown = rng.random((MIXES, pool.values.shape[1])) < rng.random((MIXES, 1))
-    shown &= pool.observed[own]
-    mixed = pool.with_values(np.where(shown, pool.values[own], pool.values[other]))
-    found = trees(pool.take(own).masked(shown), other[:, None])[:, 0]
-    return bool(np.allclose(found, model(mixed), rtol=0, atol=1e-9))

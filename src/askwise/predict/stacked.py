@@ -54,6 +54,7 @@ class StackedModels:
                 behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
                 order += [column for group in alike for part in group for column in part.columns]
             n_outputs = sum(part.model.n_outputs for part in same_table)
+            self._behind = behind
             self._tables.append((same_table[0].frozen, partial(_ask, behind), n_outputs))
         self._columns = np.argsort(order)
         self._in_order = order == sorted(order)
@@ -61,7 +62,23 @@ class StackedModels:
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, n_outputs)."""
         answers = [model.by_table(rows, ask, n_outputs) for model, ask, n_outputs in self._tables]
-        found = _side_by_side(answers)
+        return self._ordered(_side_by_side(answers))
+
+    @property
+    def share_steps(self) -> bool:
+        """Whether all models read tables alike and have the same steps of a Pipeline before their classifiers."""
+        return len(self._tables) == 1 and len(self._behind) == 1 and self._behind[0][0] is not None
+
+    @property
+    def take_arrays(self) -> bool:
+        """Whether the classifiers answer alike to sparse inputs and to the same numbers as an array."""
+        return all(isinstance(answer, BatchedLayers | TreeByTree) for answer in self._behind[0][1])
+
+    def of_inputs(self, inputs: Any) -> np.ndarray:
+        """(n, n_outputs) the answers to the outputs of the steps that the models share."""
+        return self._ordered(_side_by_side([answer(inputs) for answer in self._behind[0][1]]))
+
+    def _ordered(self, found: np.ndarray) -> np.ndarray:
         return found if self._in_order else found[:, self._columns]
 
 

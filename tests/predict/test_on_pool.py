@@ -1,4 +1,6 @@
-"""Boosted trees on completions, evaluated without the completions."""
+"""Boosted trees, and classifiers at the end of a Pipeline, on completions that are never transformed."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -7,12 +9,18 @@ from numpy.testing import assert_allclose
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from tests.made import correlated_numbers, patients
 
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
-from askwise.predict import ConditionalPredictor, pool_trees
+from askwise.predict import ConditionalPredictor, pool_inputs, pool_trees
+from askwise.predict.pool_inputs import PoolClassifiers
 
 CUTS = (-0.7, 0.7)
 
@@ -36,7 +44,8 @@ def beliefs(model, X, y):
 def asked_one_by_one(found, monkeypatch):
     """The same beliefs from a predictor that asks the model about every completion."""
     with monkeypatch.context() as patched:
-        patched.setattr(pool_trees, "MOST_BYTES", 0)
+        for module in (pool_trees, pool_inputs):
+            patched.setattr(module, "MOST_BYTES", 0)
         plain = found.predictor.with_model(found.predictor.model_)
         other = BeliefModel(plain, found.epistemic)
     assert other._joined._on_pool is None
@@ -64,6 +73,58 @@ def test_answers_are_those_of_the_model_on_each_completion(monkeypatch):
         quick = found.believe(rows)
         assert_allclose(quick.answers, plain.answers, atol=1e-12)
         assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
+
+
+def one_hot(model):
+    """Sparse columns of categories, and of numbers in bins, with an indicator of missing cells."""
+    bins = KBinsDiscretizer(4, encode="onehot", quantile_method="averaged_inverted_cdf", subsample=None)
+    numbers = make_union(make_pipeline(SimpleImputer(), bins), MissingIndicator(features="all"))
+    text = OneHotEncoder(handle_unknown="ignore")
+    return make_pipeline(
+        make_column_transformer(
+            (text, make_column_selector(dtype_exclude="number")), remainder=numbers, sparse_threshold=1.0
+        ),
+        model,
+    )
+
+
+def test_classifiers_behind_a_pipeline_see_what_its_steps_would_make_of_completions(monkeypatch):
+    X, y = patients(150, 0)
+    X["city"] = X["city"].astype(object)
+    X.loc[X.index[7], "city"] = "Rare"  # a column of its own that only one row fills
+    X.loc[X.index[3::9], "age"] = np.nan
+    scaled = make_column_transformer((StandardScaler(), make_column_selector(dtype_include="number")))
+    rng = np.random.default_rng(0)
+    for model in (
+        one_hot(MLPClassifier((8,), max_iter=30, random_state=0)),
+        one_hot(RandomForestClassifier(5, random_state=0)),
+        one_hot(LogisticRegression(solver="liblinear")),
+        make_pipeline(scaled, GaussianNB()),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            table = X if "onehot" in str(model) else X.fillna({"age": 40.0})
+            found = beliefs(model.fit(table, y), table, y)
+        sparse_only = isinstance(model[-1], LogisticRegression)  # liblinear is asked as a black box is
+        assert isinstance(found._joined._on_pool, PoolClassifiers) is not sparse_only
+        rows = found.predictor._encode(table[:40])
+        rows = rows.masked(rng.random(rows.values.shape) < 0.5)
+        quick, plain = found.believe(rows), asked_one_by_one(found, monkeypatch).believe(rows)
+        assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
+
+
+def test_trees_behind_columns_that_few_rows_fill(monkeypatch):
+    X, y = patients(2000, 0)
+    X["city"] = np.where(np.arange(2000) == 7, "Rare", X["city"].astype(object))
+    y = np.where(np.arange(2000) == 7, 1 - y, y)
+    dense_columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["city"]), ("passthrough", ["age"]), sparse_threshold=0
+    )
+    found = beliefs(make_pipeline(dense_columns, boosting(min_samples_leaf=1)).fit(X, y), X, y)
+    assert isinstance(found._joined._on_pool, pool_trees.PoolTrees)
+    rows = found.predictor._encode(X.iloc[[7, 7]]).masked(np.array([X.columns == "city", X.columns == "age"]))
+    plain = asked_one_by_one(found, monkeypatch).believe(rows)
+    assert_allclose(found.believe(rows).completions.answers, plain.completions.answers, atol=1e-12)
 
 
 def test_unseen_categories_are_those_of_the_case(monkeypatch):
