@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from askwise.predict import ConditionalPredictor
 from askwise.predict.base import class_positions
 from askwise.predict.calibration import log_losses
 from askwise.reference_models import make_model
+from askwise.rows import EncodedRows
 
 TABLES = ("wine", "heart", "cirrhosis", "yeast", "breast_cancer")
 MODELS = ("mlp", "forest")
@@ -78,7 +80,7 @@ def measured(name: str, model: str, seed: int, most: int) -> list[dict[str, obje
     rows = first.schema_.encode(X.iloc[held])
     ends = first.final_states(X.iloc[held], range(1, min(10, len(first.features_) - 1) + 1))
     known = [rows.masked(first.schema_.expand(end.mask)) for end in ends]
-    answers = {kind: selector.beliefs_.proba for kind, selector in selectors.items()}
+    answers: dict[str, Callable[[EncodedRows], np.ndarray]] = {k: s.beliefs_.proba for k, s in selectors.items()}
     answers |= {"wide, raw": first.predictor_.proba, "left out": raw.proba}
     chosen = {kind: selector.choices_["answer"]["width"] for kind, selector in selectors.items()}
     chosen["left out"] = raw.answer_bandwidth_

@@ -15,6 +15,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -28,6 +29,7 @@ from askwise.acquire import DQN, Confidence, Greedy, Policy, Random, run_episode
 from askwise.datasets import make_switch
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
+from tests.made import patients
 
 COLUMNS = ["age", "iron", "sugar", "scan", "pulse"]
 
@@ -314,6 +316,21 @@ def counted_episodes(monkeypatch):
 
     monkeypatch.setattr("askwise.acquire.evaluation.run_episodes", counted)
     return episodes
+
+
+def test_incomplete_rows_are_evaluated_as_they_are_decided():
+    """A model that takes missing cells answers itself once nothing more can be known, whatever the prices."""
+    X, y = patients(150, 0)
+    model = make_pipeline(
+        make_column_transformer((SimpleImputer(), ["age"]), ("passthrough", ["visits", "smoker"])),
+        DecisionTreeClassifier(random_state=0),
+    ).fit(X, y)
+    rows, labels = X[X["age"].isna()], y[X["age"].isna()]
+    for costs in (None, {"age": 2.0}):
+        selector = DynamicFeatureSelector(model, costs=costs, calibration=None, random_state=0).fit(X, y)
+        found = selector.evaluate(rows, labels, budgets=[100.0]).iloc[0]
+        assert found["kept"] == 1
+        assert found["accuracy"] == np.mean(selector.acquire(rows, budget=100.0).predict() == labels)
 
 
 def test_equal_prices_are_evaluated_in_one_run_that_serves_all_budgets(monkeypatch):

@@ -110,6 +110,8 @@ def check_budgets(budgets: Any) -> list[float]:
     given = list(budgets) if np.iterable(budgets) and not isinstance(budgets, str) else []
     if not given:
         raise InvalidInput(f"budgets must be a list of at least one number; got {budgets!r}.")
+    if any(np.ndim(budget) for budget in given):
+        raise InvalidInput(f"budgets must be a list of numbers, the same for all rows; got {budgets!r}.")
     return [float(check_budget(budget, 1, "each of budgets")[0]) for budget in given]
 
 
@@ -119,7 +121,7 @@ def check_budget(budget: Any, n: int, name: str = "budget") -> np.ndarray:
         return np.full(n, np.inf)
     money = _real_array(budget)
     if money is None:
-        raise InvalidInput(f"{name} must be a number >= 0, one per row, or None; got {budget!r}.")
+        raise InvalidInput(f"{name} must be a number >= 0, or None for no limit; got {budget!r}.")
     if money.ndim not in (0, 1) or (money.ndim == 1 and len(money) != n):
         raise InvalidInput(f"{name} must be one number or {n} numbers (one per row); got shape {money.shape}.")
     if not (money >= 0).all():

@@ -262,6 +262,9 @@ def test_without_rows_training_rows_are_cross_fitted_and_the_promise_is_an_estim
     assert rule.prediction_sets is not None  # the training labels are known
     assert fitted.calibrate_stop(agreement=0.9, conditional=True).threshold > 0
     X, y = drawn(120, 0)
+    priced = DynamicFeatureSelector(fitted.estimator_, epistemic=None, random_state=0).fit(X.fillna(0), y)
+    at_start = priced.start().report()["decision_is_final"]
+    assert priced._runs_of_folds(np.inf).certainty[:, 0].min() >= at_start, "else all may stop without a test of that"
     with pytest.raises(InvalidInput, match="needs X_cal"):
         _callable(fitted).fit(X.fillna(0), np.searchsorted(fitted.classes_, y)).calibrate_stop(agreement=0.9)
 

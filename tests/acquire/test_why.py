@@ -63,7 +63,7 @@ def test_the_alternatives_have_their_price_and_share_of_the_gain(numbers):
     assert 0 < found["alternatives"][0]["relative_gain"] < 1
     assert found["text"].startswith("Next: Dose (2 EUR). It has the highest expected gain, weighed against its price.")
     assert " mg (" in found["text"]
-    assert "Instead: echo (3 EUR, " in found["text"]
+    assert "Instead (share of the gain, weighed against prices): echo (3 EUR, " in found["text"]
 
 
 def test_every_policy_and_adaptation_explains_itself(numbers):

@@ -10,17 +10,17 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from tests.made import correlated_numbers, patients
 
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
 from askwise.predict import ConditionalPredictor, pool_inputs, pool_trees
-from askwise.predict.pool_inputs import PoolClassifiers
+from askwise.predict.pool_inputs import PoolClassifiers, PoolLayers
 
 CUTS = (-0.7, 0.7)
 
@@ -75,14 +75,14 @@ def test_answers_are_those_of_the_model_on_each_completion(monkeypatch):
         assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
 
 
-def one_hot(model):
+def one_hot(model, sparse_threshold=1.0):
     """Sparse columns of categories, and of numbers in bins, with an indicator of missing cells."""
     bins = KBinsDiscretizer(4, encode="onehot", quantile_method="averaged_inverted_cdf", subsample=None)
     numbers = make_union(make_pipeline(SimpleImputer(), bins), MissingIndicator(features="all"))
     text = OneHotEncoder(handle_unknown="ignore")
     return make_pipeline(
         make_column_transformer(
-            (text, make_column_selector(dtype_exclude="number")), remainder=numbers, sparse_threshold=1.0
+            (text, make_column_selector(dtype_exclude="number")), remainder=numbers, sparse_threshold=sparse_threshold
         ),
         model,
     )
@@ -106,7 +106,7 @@ def test_classifiers_behind_a_pipeline_see_what_its_steps_would_make_of_completi
             table = X if "onehot" in str(model) else X.fillna({"age": 40.0})
             found = beliefs(model.fit(table, y), table, y)
         sparse_only = isinstance(model[-1], LogisticRegression)  # liblinear is asked as a black box is
-        assert isinstance(found._joined._on_pool, PoolClassifiers) is not sparse_only
+        assert isinstance(found._joined._on_pool, PoolClassifiers | PoolLayers) is not sparse_only
         rows = found.predictor._encode(table[:40])
         rows = rows.masked(rng.random(rows.values.shape) < 0.5)
         quick, plain = found.believe(rows), asked_one_by_one(found, monkeypatch).believe(rows)
@@ -125,6 +125,25 @@ def test_trees_behind_columns_that_few_rows_fill(monkeypatch):
     rows = found.predictor._encode(X.iloc[[7, 7]]).masked(np.array([X.columns == "city", X.columns == "age"]))
     plain = asked_one_by_one(found, monkeypatch).believe(rows)
     assert_allclose(found.believe(rows).completions.answers, plain.completions.answers, atol=1e-12)
+
+
+def test_values_that_only_the_model_has_seen(monkeypatch):
+    """The rows of `fit` need not be those that the model was trained on."""
+    X, y = patients(300, 0)
+    X["city"] = np.where(np.arange(300) >= 200, "Rare", X["city"].astype(object))
+    X["visits"] = np.where(np.arange(300) >= 200, 90, X["visits"])
+    for model in (boosting(), LogisticRegression(max_iter=500), RandomForestClassifier(5, random_state=0)):
+        trained = one_hot(model, sparse_threshold=0.0).fit(X, y)
+        found = beliefs(trained, X[:200], y[:200])
+        assert found._joined._on_pool is not None
+        rows = found.predictor._encode(X[200:240]).masked(X.columns.isin(["city", "visits"]))
+        plain = asked_one_by_one(found, monkeypatch)
+        assert_allclose(found.believe(rows).completions.answers, plain.believe(rows).completions.answers, atol=1e-12)
+
+
+def product_where_both_are_large(table):
+    table = np.asarray(table, dtype=float)
+    return np.column_stack([table, np.where((table > 2.5).sum(axis=1) > 1, table.sum(axis=1), 0.0)])
 
 
 def test_unseen_categories_are_those_of_the_case(monkeypatch):
@@ -156,6 +175,8 @@ def test_models_that_do_not_fit_are_asked_as_before():
     categories.columns = [str(name) for name in categories]
     for table, model in (
         (X, make_pipeline(PCA(), boosting())),  # an input depends on several columns
+        (X, make_pipeline(FunctionTransformer(product_where_both_are_large), boosting())),  # in rare rows only
+        (X, make_pipeline(KNNImputer(), LogisticRegression())),
         (X, RandomForestClassifier(3, random_state=0)),
         (categories, boosting(categorical_features="from_dtype")),
     ):

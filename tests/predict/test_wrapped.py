@@ -481,7 +481,7 @@ def test_rows_that_a_model_or_a_member_refuses_are_invalid_input_and_the_session
         (tree.fit(X, y), "ensemble", "DecisionTreeClassifier"),
         (tree, None, "DecisionTreeClassifier"),
         (linear, AuxiliaryEnsemble(estimators=[forest]), "RandomForestClassifier"),
-        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), None, "Strict"),
+        (make_pipeline(Strict(), LogisticRegression()).fit(X, y), None, "Strict, LogisticRegression"),
         (make_pipeline(Strict(), LogisticRegression()).fit(X, y), "ensemble", "Strict"),
     ]
     for model, epistemic, name in cases:

@@ -66,7 +66,7 @@ def ends_of_each_budget(
         spent = np.zeros(len(truth))
         for _, paid in purchases(episode, truth, cached, stop):
             spent += paid
-        ends.append(FinalState(state.beliefs.proba(episode.rows), spent, episode.mask))
+        ends.append(FinalState(state.beliefs.proba(episode.rows, episode.complete), spent, episode.mask))
     return ends
 
 

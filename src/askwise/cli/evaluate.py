@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from askwise.cli.console import print_json, progress
+from askwise.cli.console import make_console, print_json, progress
 from askwise.cli.options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
 from askwise.errors import InvalidInput
 from askwise.tables import check_path
@@ -20,6 +20,16 @@ Target = Annotated[
 ]
 Title = Annotated[str, typer.Option(metavar="TEXT", help="The title of the page.")]
 MostRows = Annotated[int, typer.Option(min=20, help="Of more rows, a random sample is used.")]
+
+
+def _seen(selector: Any, X: Any, table: Path) -> str | None:
+    """What to say if the rows were given to `fit`; a table of few distinct rows may repeat them in honest new cases."""
+    try:
+        selector.check_unseen(X, table.name)
+    except InvalidInput as error:
+        make_console(stderr=True).print(f"Note: {error}", style="yellow", soft_wrap=True)
+        return str(error)
+    return None
 
 
 @with_options(Opening, Reading)
@@ -49,7 +59,7 @@ def evaluate(
         say("loading")
         selector, desk = open_saved(folder, opening)
         X, y = read_labeled(table, selector, desk, reading, target)
-        selector.check_unseen(X, str(table))
+        seen = _seen(selector, X, table)
         sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
         found = find(selector, sampled, y[sampled.index], desk, seed, say)
         say("drawing the page")
@@ -58,6 +68,8 @@ def evaluate(
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
             ("selector", f"{model}, policy {policy}; folder {folder.resolve().name}"),
         ]
+        if seen:
+            about.append(("note", seen))
         with writing(output):
             write_whole(output, render(title, found, desk, about))
     if as_json:

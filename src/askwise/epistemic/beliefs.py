@@ -190,9 +190,13 @@ class BeliefModel:
             answers[own, : found.shape[1]] = found
         return replace(belief, answers=answers, complete=belief.complete | complete)
 
-    def proba(self, rows: EncodedRows) -> np.ndarray:
-        """(n, C) p(y | x_S), calibrated: `believe` without what else it computes."""
-        return self._calibrated(self.predictor.proba(rows), rows)
+    def proba(self, rows: EncodedRows, complete: np.ndarray | None = None) -> np.ndarray:
+        """(n, C) p(y | x_S), calibrated: `believe`, then `completed`, without what else they compute."""
+        found = self._calibrated(self.predictor.proba(rows), rows)
+        if complete is not None:
+            own = complete & ~rows.observed.all(axis=1) & self.predictor.accepts(rows)
+            found[own] = self.predictor.full_proba(rows.take(own)) if own.any() else 0.0
+        return found
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""

@@ -7,20 +7,48 @@ K completions of the case.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
 
-from askwise.predict.final_layer import dense, prepared, split_pipeline
+from askwise.predict.final_layer import dense, prepared, split_pipeline, unfrozen
 from askwise.predict.neighbors import CELLS_AT_ONCE
-from askwise.predict.stacked import StackedModels
+from askwise.predict.stacked import BatchedLayers, StackedModels
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.rows import EncodedRows
 
 MOST_BYTES = 256 * 2**20
-"""Memory for the inputs of pool rows; with more of them, completions are transformed one by one."""
-PROBES, MIXES = 64, 200
+"""Memory for the inputs of pool rows, or of probes; with more of them, completions are transformed one by one."""
+BY_COLUMN = (
+    *(Binarizer, KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, MissingIndicator, OneHotEncoder, OrdinalEncoder),
+    *(PowerTransformer, QuantileTransformer, RobustScaler, SimpleImputer, SplineTransformer, StandardScaler),
+    TargetEncoder,
+)
+"""Transformers each of whose outputs depends on one column. Of any other, no number of trials would show it."""
+MIXES = 200
+MOST_NUMBERS = 64
+"""Numbers of a column that are tried."""
 
 AnswerOnPool = Callable[[EncodedRows, np.ndarray], np.ndarray]
 """Rows and the pool rows (n, K) that complete them -> (n, K, outputs)."""
@@ -36,29 +64,72 @@ class PoolInputs:
     steps
         The steps before its classifier; None if there are none.
     depends
-        (P,) the column of the table that each input depends on.
+        (P,) the column of the table that each input depends on; -1 for one that no value seen in training changes.
     pool
         The pool rows, complete where the model needs that.
     """
 
     def __init__(self, model: FrozenModel, steps: Any, depends: np.ndarray, pool: EncodedRows) -> None:
-        self.model, self.steps, self.depends = model, steps, depends
+        self.model, self.steps, self._depends = model, steps, depends
         self._filler = pool.values[0]
         self.of_pool = self._of_completed(pool)  # (N, P)
+        # NaN sorts last: the value of a column that is missing in all pool rows, which equals no cell.
+        self._values = [np.unique(cells, return_index=True) for cells in pool.values.T]
 
     @classmethod
     def of(cls, model: FrozenModel, pool: EncodedRows) -> Self | None:
-        """The inputs of a wrapped model; None where one of them depends on several columns."""
+        """The inputs of a wrapped model; None where one may depend on several columns, or they need much memory."""
         steps = split_pipeline(model.estimator)[0]
-        depends = np.arange(pool.values.shape[1]) if steps is None else _single_columns(model, steps, pool)
-        return None if depends is None else cls(model, steps, depends, pool)
+        if steps is None:
+            return cls(model, None, np.arange(pool.values.shape[1]), pool)
+        if not _works_by_column(steps):
+            return None
+        probes = _probes(model, pool)
+        n_inputs = prepared(model, steps, pool.take(slice(1))).shape[1]
+        if 8 * n_inputs * max(len(pool), sum(map(len, probes))) > MOST_BYTES:
+            return None
+        made = cls(model, steps, _depends_on(model, steps, pool, probes), pool)
+        of_none = made.of_pool[:, made._depends < 0]
+        return made if ((of_none == of_none[0]) | np.isnan(of_none)).all() else None
+
+    def shown(self, observed: np.ndarray) -> np.ndarray:
+        """(..., P) inputs that are those of the case, given the columns (..., D) that are observed of it.
+
+        One that no value seen in training changes is the same for all pool rows: in a case it may differ because of
+        an observed cell only.
+        """
+        return observed[..., self._depends] | (self._depends < 0)
+
+    @property
+    def are_arrays(self) -> bool:
+        """Whether the classifier itself gets arrays of floats, which are then no other than ours."""
+        made = prepared(self.model, self.steps, EncodedRows(self._filler[None]))
+        return type(made) is np.ndarray and made.dtype == np.float64
 
     def of_cases(self, rows: EncodedRows) -> np.ndarray:
-        """(n, P); those of columns that are not observed are arbitrary."""
-        return self._of_completed(rows.filled(self._filler))
+        """(n, P); those of columns that are not observed are arbitrary.
+
+        Cells that occur in the pool have its inputs; the steps transform only cases with other ones.
+        """
+        same, others = self._same_cells(rows)
+        inputs = self.of_pool[same[:, self._depends], np.arange(len(self._depends))]
+        if others.any():
+            inputs[others] = self._of_completed(rows.take(others).filled(self._filler))
+        return inputs
+
+    def _same_cells(self, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """(n, D) a pool row with the same cell, 0 where none is observed; and (n,) cases with a cell of no pool row."""
+        same, others = np.zeros(rows.values.shape, dtype=int), np.zeros(len(rows), dtype=bool)
+        for j in np.flatnonzero(rows.observed.any(axis=0)):
+            (values, first), shown = self._values[j], rows.observed[:, j]
+            cells = rows.values[shown, j]
+            at = np.searchsorted(values, cells).clip(max=len(values) - 1)
+            same[shown, j] = first[at]
+            others[shown] |= values[at] != cells
+        return same, others
 
     def _of_completed(self, rows: EncodedRows) -> np.ndarray:
-        return self.model.by_table(rows, self._transformed, len(self.depends))
+        return self.model.by_table(rows, self._transformed, len(self._depends))
 
     def _transformed(self, table: Any) -> np.ndarray:
         return dense(table if self.steps is None else asked(self.steps, "transform", table))
@@ -81,7 +152,7 @@ class PoolClassifiers:
     def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
         """(n, K, outputs) the answers on the completions of each row from the pool rows `index` (n, K)."""
         answers = np.empty((*index.shape, self.models.n_outputs))
-        own, shown = self.inputs.of_cases(rows), rows.observed[:, self.inputs.depends]
+        own, shown = self.inputs.of_cases(rows), self.inputs.shown(rows.observed)
         step = max(1, min(CELLS_AT_ONCE // own.shape[1], ROWS_PER_CALL) // index.shape[1])
         for start in range(0, len(index), step):
             part = slice(start, start + step)
@@ -90,25 +161,71 @@ class PoolClassifiers:
         return answers
 
 
-def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | None:
+class PoolLayers:
+    """The answers of networks of one shape that share the steps of a Pipeline on completions from a pool.
+
+    The first layer is linear: what a pool row gives it is computed once, and of a completion only the share of the
+    observed inputs is replaced.
+
+    Parameters
+    ----------
+    inputs
+        Their inputs for cases and pool rows.
+    layers
+        The networks.
+    """
+
+    def __init__(self, inputs: PoolInputs, layers: BatchedLayers) -> None:
+        self.inputs, self.layers = inputs, layers
+        self.of_pool = layers.first(inputs.of_pool)  # (k, N, H)
+
+    def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
+        """(n, K, outputs) the answers on the completions of each row from the pool rows `index` (n, K)."""
+        n_members, _, n_classes = self.layers.weights[-1].shape
+        answers, own = np.empty((*index.shape, n_members * n_classes)), self.inputs.of_cases(rows)
+        for cases in alike(rows.observed):
+            shown = np.flatnonzero(self.inputs.shown(rows.observed[cases[0]]))
+            weights = self.layers.weights[0][:, shown]
+            used, at = np.unique(index[cases], return_inverse=True)
+            hidden = self.of_pool[:, used] - self.inputs.of_pool[np.ix_(used, shown)] @ weights
+            known = own[np.ix_(cases, shown)] @ weights
+            first = partial(_sums, hidden, at.reshape(-1), known, np.repeat(np.arange(len(cases)), index.shape[1]))
+            answers[cases] = self.layers.answers(index[cases].size, first).reshape(len(cases), index.shape[1], -1)
+        return answers
+
+
+def _sums(hidden: np.ndarray, at: np.ndarray, known: np.ndarray, case: np.ndarray, block: slice) -> np.ndarray:
+    """(k, n, H) the outputs of the first layer for a block of completions: the shares of hidden and known inputs."""
+    outputs = hidden.take(at[block], axis=1)
+    outputs += known.take(case[block], axis=1)
+    return outputs
+
+
+def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | PoolLayers | None:
     """The wrapped model, alone or stacked with its members, on a pool; None where that is impossible or no faster.
 
-    It must be a Pipeline each of whose outputs depends on one column, with a classifier that takes arrays.
+    It must be a Pipeline of steps that work on each column alone, with a classifier that takes arrays.
     """
     models = model if isinstance(model, StackedModels) else StackedModels([model])
     if not models.share_steps or len(pool) < 2:
         return None
     frozen = models.models[0]
     try:
-        few = prepared(frozen, split_pipeline(frozen.estimator)[0], pool.take(slice(2)))
-        are_floats = type(few) is np.ndarray and few.dtype == np.float64
-        if not (are_floats or models.take_arrays) or 8 * len(pool) * few.shape[1] > MOST_BYTES:
-            return None
         inputs = PoolInputs.of(frozen, pool)
-        made = None if inputs is None else PoolClassifiers(inputs, models)
-        return made if made is not None and answers_alike(made, model, pool) else None
+        if inputs is None or not (models.take_arrays or inputs.are_arrays):
+            return None
+        layers = models.layers
+        made = PoolClassifiers(inputs, models) if layers is None else PoolLayers(inputs, layers)
+        return made if answers_alike(made, model, pool) else None
     except Exception:  # the model answers for completions as before, and says what is wrong
         return None
+
+
+def alike(observed: np.ndarray) -> list[np.ndarray]:
+    """The positions of the rows that have the same cells observed, for each set of cells."""
+    _, number = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(number.reshape(-1), kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number.reshape(-1)[order])) + 1)
 
 
 def answers_alike(on_pool: AnswerOnPool, model: Any, pool: EncodedRows) -> bool:
@@ -122,33 +239,43 @@ def answers_alike(on_pool: AnswerOnPool, model: Any, pool: EncodedRows) -> bool:
     return bool(np.allclose(found, model(mixed), rtol=0, atol=1e-9))
 
 
-def _single_columns(model: FrozenModel, steps: Any, pool: EncodedRows) -> np.ndarray | None:
-    """(P,) the column that each input depends on, found by changing one column at a time; None if it is not one.
-
-    Every category is tried, and numbers over their range and beyond: an input that none of them changes is constant.
-    """
-    rows = pool.values[np.random.default_rng(0).permutation(len(pool))[:PROBES]]
-    probes = [_values_to_try(model.schema.columns[j].known, cells, len(rows)) for j, cells in enumerate(pool.values.T)]
-    at = np.concatenate([np.arange(len(cells)) % len(rows) for cells in probes])
-    column = np.repeat(np.arange(len(probes)), [len(cells) for cells in probes])
-    changed = rows[at]
-    changed[np.arange(len(at)), column] = np.concatenate(probes)
-    table = model.table(pool.with_values(np.concatenate([rows, changed])))
-    before, after = np.split(dense(asked(steps, "transform", table)), [len(rows)])
-    before = before[at]
-    differs = (after != before) & ~(np.isnan(after) & np.isnan(before))
-    depends = np.logical_or.reduceat(differs, np.flatnonzero(np.diff(column, prepend=-1)), axis=0)  # (D, P)
-    return depends.argmax(axis=0) if (depends.sum(axis=0) <= 1).all() else None
+def _works_by_column(step: Any) -> bool:
+    """Whether each output of a fitted transformer depends on one of its columns."""
+    step = unfrozen(step)
+    if step is None or isinstance(step, str):  # "passthrough" or "drop"
+        return True
+    if type(step) in (Pipeline, ColumnTransformer, FeatureUnion):
+        inner = {Pipeline: "steps", ColumnTransformer: "transformers_", FeatureUnion: "transformer_list"}[type(step)]
+        return all(_works_by_column(part[1]) for part in getattr(step, inner))
+    if type(step) is FunctionTransformer:
+        elementwise = isinstance(step.func, np.ufunc) and step.func.nin == 1
+        return step.func is None or elementwise or str(getattr(step.func, "__module__", "")).startswith("askwise.")
+    selects = isinstance(step, SelectorMixin) and type(step).__module__.startswith("sklearn.")
+    return selects or type(step) in BY_COLUMN
 
 
-def _values_to_try(categories: list[Any], cells: np.ndarray, least: int) -> np.ndarray:
-    """At least so many values of a column: all categories, or numbers over the range of `cells` (N,) and beyond it."""
-    if categories:
+def _probes(model: FrozenModel, pool: EncodedRows) -> list[np.ndarray]:
+    """Values of each column to try: all categories, or numbers over the range of the pool and beyond it."""
+    return [_values_to_try(model.schema.columns[j].known, cells) for j, cells in enumerate(pool.values.T)]
+
+
+def _values_to_try(categories: list[Any], cells: np.ndarray) -> np.ndarray:
+    present = np.unique(cells[~np.isnan(cells)])
+    if categories or not len(present):
         found = np.arange(len(categories), dtype=float)
     else:
-        present = np.unique(cells[~np.isnan(cells)])
         span = np.ptp(present) or 1.0
-        found = present[np.unique(np.linspace(0, len(present) - 1, least).astype(int))]
+        found = present[np.unique(np.linspace(0, len(present) - 1, MOST_NUMBERS).astype(int))]
         found = np.concatenate([found, [present[0] - span, present[-1] + span]])
-    found = np.append(found, cells[np.isnan(cells)][:1])
-    return np.resize(found, max(least, len(found)))
+    return np.append(found, cells[np.isnan(cells)][:1])
+
+
+def _depends_on(model: FrozenModel, steps: Any, pool: EncodedRows, probes: Sequence[np.ndarray]) -> np.ndarray:
+    """(P,) the column whose values change each output of steps that work by column, -1 where none does."""
+    column = np.repeat(np.arange(len(probes)), [len(cells) for cells in probes])
+    tried = np.repeat(pool.values[:1], len(column) + 1, axis=0)
+    tried[np.arange(len(column)), column] = np.concatenate(probes)
+    inputs = dense(prepared(model, steps, pool.with_values(tried)))
+    differs = (inputs != inputs[-1]) & ~(np.isnan(inputs) & np.isnan(inputs[-1]))
+    first = differs.argmax(axis=0)
+    return np.where(differs.any(axis=0), column[np.minimum(first, len(column) - 1)], -1)

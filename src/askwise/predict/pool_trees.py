@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 
 from askwise.predict.boosting import Ensemble, ensemble_of
 from askwise.predict.final_layer import split_pipeline
-from askwise.predict.pool_inputs import PoolInputs, answers_alike
+from askwise.predict.pool_inputs import PoolInputs, alike, answers_alike
 from askwise.predict.stacked import StackedModels, shares_steps
 from askwise.predict.wrapped import FrozenModel
 from askwise.rows import EncodedRows
@@ -84,8 +84,8 @@ class PoolTrees:
         raw = np.empty((*index.shape, self.sums.shape[1]))
         inputs = self.inputs.of_cases(rows)
         step = max(1, NUMBERS_AT_ONCE // (index.shape[1] * len(self.leaf_start)))
-        for cases in _alike(rows.observed):
-            shown = rows.observed[cases[0], self.inputs.depends[self.pair_input]]
+        for cases in alike(rows.observed):
+            shown = self.inputs.shown(rows.observed[cases[0]])[self.pair_input]
             own = self._own(inputs[cases], shown)
             of_pool, position = self._of_pool(index[cases], shown)
             for start in range(0, len(cases), step):
@@ -180,13 +180,6 @@ def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
         return made if made is not None and answers_alike(made, model, pool) else None
     except Exception:  # the models answer for completions as before, and say what is wrong
         return None
-
-
-def _alike(observed: np.ndarray) -> list[np.ndarray]:
-    """The positions of the rows that have the same cells observed, for each set of cells."""
-    _, number = np.unique(np.packbits(observed, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(number.reshape(-1), kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(number.reshape(-1)[order])) + 1)
 
 
 def _bytes_needed(ensembles: Sequence[Ensemble], n_rows: int) -> int:

@@ -20,7 +20,7 @@ from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.rows import EncodedRows
 
 ROWS_AT_ONCE = 128
-LARGEST_LOGIT = 1e30
+LARGEST_LOGIT = 1e300
 
 Answer = Callable[[Any], np.ndarray]
 _Table = tuple[FrozenModel, Answer, int]
@@ -73,6 +73,12 @@ class StackedModels:
     def take_arrays(self) -> bool:
         """Whether the classifiers answer alike to sparse inputs and to the same numbers as an array."""
         return all(isinstance(answer, BatchedLayers | TreeByTree) for answer in self._behind[0][1])
+
+    @property
+    def layers(self) -> BatchedLayers | None:
+        """The networks, if all models that share their steps are networks of one shape, in order."""
+        answers = self._behind[0][1]
+        return answers[0] if len(answers) == 1 and isinstance(answers[0], BatchedLayers) and self._in_order else None
 
     def of_inputs(self, inputs: Any) -> np.ndarray:
         """(n, n_outputs) the answers to the outputs of the steps that the models share."""
@@ -157,23 +163,31 @@ class BatchedLayers:
         self.weights[0] = np.concatenate([self.weights[0], self.biases[0]], axis=1)
 
     def __call__(self, inputs: Any) -> np.ndarray:
-        """Prepared rows -> (n, k * C), in blocks of rows that stay in the processor's cache."""
-        n, (n_members, _, n_classes) = inputs.shape[0], self.weights[-1].shape
+        """Prepared rows -> (n, k * C)."""
+        return self.answers(inputs.shape[0], lambda block: self.first(dense(inputs[block])))
+
+    def first(self, inputs: np.ndarray) -> np.ndarray:
+        """(k, n, H) the outputs of the first layer, before its activation."""
+        extended = np.ones((len(inputs), inputs.shape[1] + 1))
+        extended[:, :-1] = inputs
+        return np.asarray(extended @ self.weights[0])
+
+    def answers(self, n: int, first: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """(n, k * C), with `first` (k, n, H) asked for in blocks of rows that stay in the processor's cache."""
+        n_members, _, n_classes = self.weights[-1].shape
         by_class = np.empty((n_classes, n, n_members))  # reductions over the first axis are fast
         for start in range(0, n, ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
-            by_class[:, block] = self._logits(dense(inputs[block])).transpose(2, 1, 0)
+            by_class[:, block] = self._logits(first(block)).transpose(2, 1, 0)
         np.clip(by_class, -LARGEST_LOGIT, LARGEST_LOGIT, out=by_class)
         by_class -= by_class.max(axis=0)
         proba = np.exp(by_class, out=by_class)
         proba /= proba.sum(axis=0)
         return proba.transpose(1, 2, 0).reshape(n, -1)
 
-    def _logits(self, inputs: np.ndarray) -> np.ndarray:
-        """(k, n, C)"""
-        extended = np.ones((len(inputs), inputs.shape[1] + 1))
-        extended[:, :-1] = inputs
-        outputs, act = extended @ self.weights[0], ACTIVATIONS[self.activation]  # (k, n, H)
+    def _logits(self, outputs: np.ndarray) -> np.ndarray:
+        """(k, n, C) from the outputs of the first layer."""
+        act = ACTIVATIONS[self.activation]
         for weight, bias in zip(self.weights[1:], self.biases[1:], strict=True):
             outputs = act(outputs) @ weight
             outputs += bias

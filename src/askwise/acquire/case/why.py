@@ -117,7 +117,9 @@ def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk) -> 
         lines.append(_change_in_words(found, ahead))
         lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
     others = [_alternative_in_words(other, desk) for other in found["alternatives"]]
-    lines.append(f"Instead: {'; '.join(others)}." if others else "There is nothing else to suggest.")
+    shares = any(other["relative_gain"] is not None for other in found["alternatives"])
+    instead = "Instead (share of the gain, weighed against prices)" if shares else "Instead"
+    lines.append(f"{instead}: {'; '.join(others)}." if others else "There is nothing else to suggest.")
     return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
 
 
@@ -145,7 +147,7 @@ def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
     said = f"{desk.label(other['feature'])} ({desk.money(other['price'])}"
     if other["relative_gain"] is None:
         return f"{said})"
-    return f"{said}, {percent(min(other['relative_gain'], 1.0))} as much, weighed against its price)"
+    return f"{said}, {percent(min(other['relative_gain'], 1.0))})"
 
 
 def _stopped(stop: Stopping | None, guarantee: str | None) -> str:

@@ -219,11 +219,16 @@ class StopCalibration:
                 "without some of the training rows (a callable, a network, images, a baseline, or too few rows)."
             )
         predictor, runs = self.predictor_, []
+        own = nothing_known(self.schema_, self.prices_, self.beliefs_, predictor.training_rows_.take([0]))
+        at_start = self.beliefs_.decision_is_final(own.belief)[0]
         for fold in track(folds, "cross-fitting", len(folds), self.progress):
             rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
             beliefs = fold.beliefs.calibrated(self.beliefs_.calibration)
             state = nothing_known(self.schema_, self.prices_, beliefs, rows, risk_weight=self._risk_weight())
-            runs.append(full_runs(state, rows, fold.policy, budget, labels))
+            run = full_runs(state, rows, fold.policy, budget, labels)
+            # With nothing known all cases are alike and would stop together: test that where the selector itself would.
+            np.maximum(run.certainty[:, 0], at_start, out=run.certainty[:, 0], where=np.isfinite(run.certainty[:, 0]))
+            runs.append(run)
         return FullRuns.concatenated(runs)
 
     def _full_runs(
