@@ -39,9 +39,10 @@ class Savings(NamedTuple):
         """The savings of some cases."""
         return Savings(*(part[rows] for part in self))
 
-    def less_errors(self, n_errors: float) -> Savings:
-        """Savings lower by `n_errors` standard errors."""
-        single, paired = self.single - n_errors * self.single_error, self.paired - n_errors * self.paired_error
+    def less_errors(self, n_errors: np.ndarray) -> Savings:
+        """Savings lower by `n_errors` (n,) standard errors."""
+        by = n_errors[:, None]
+        single, paired = self.single - by * self.single_error, self.paired - by * self.paired_error
         return self._replace(single=single, paired=paired)
 
     @classmethod
