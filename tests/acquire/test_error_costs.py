@@ -69,7 +69,7 @@ def exact_saving(model, levels, feature, known, costs):
 def test_expected_savings_are_the_exact_ones_with_many_completions():
     levels = (2, 3, 2)
     many = ConditionalPredictor(None, n_neighbors=2000, bandwidth=0.05)
-    selector = selector_of(graded, CLASSES, levels, error_costs=COSTS, adaptation=many, repeats=100)
+    selector = selector_of(graded, CLASSES, levels, error_costs=COSTS, adaptation=many, repeats=400)
     for known in ({}, {0: 0.0}, {0: 1.0}, {1: 2.0}, {0: 1.0, 2: 1.0}):
         row = np.full((1, 3), np.nan)
         row[0, list(known)] = list(known.values())

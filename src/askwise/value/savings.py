@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from askwise.epistemic import BeliefModel
-from askwise.predict.belief import Belief, Completions
+from askwise.predict.belief import Completions
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.schema import Schema
 from askwise.value.base import State
@@ -39,10 +40,9 @@ class Savings(NamedTuple):
         """The savings of some cases."""
         return Savings(*(part[rows] for part in self))
 
-    def less_errors(self, n_errors: np.ndarray) -> Savings:
-        """Savings lower by `n_errors` (n,) standard errors."""
-        by = n_errors[:, None]
-        single, paired = self.single - by * self.single_error, self.paired - by * self.paired_error
+    def less_errors(self, n_errors: float) -> Savings:
+        """Savings lower by `n_errors` standard errors."""
+        single, paired = self.single - n_errors * self.single_error, self.paired - n_errors * self.paired_error
         return self._replace(single=single, paired=paired)
 
     @classmethod
@@ -84,7 +84,8 @@ class NeighborSavings:
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
         _, belief, outcomes = knowing_nothing(self.beliefs, schema, scores, random_state)
         unknown = np.zeros((1, len(schema.features)), dtype=bool)
-        self._at_the_start = self._of_completions(belief, unknown, outcomes)
+        assert belief.completions is not None
+        self._at_the_start = self._of_completions(self._halfway_to_labels(belief.completions), unknown, outcomes)
 
     def savings(self, state: State) -> Savings:
         """The expected savings of the features of a state."""
@@ -92,14 +93,21 @@ class NeighborSavings:
         out = self._at_the_start.take(np.zeros(len(begun), dtype=int))
         if begun.any():
             belief = completed(self.beliefs, state, begun, members=False)
-            found = self._of_completions(belief, state.mask[begun], self._outcomes)
+            assert belief.completions is not None
+            found = self._of_completions(belief.completions, state.mask[begun], self._outcomes)
             for part, new in zip(out, found, strict=True):
                 part[begun] = new
         return out
 
-    def _of_completions(self, belief: Belief, mask: np.ndarray, outcomes: Outcomes) -> Savings:
-        found = belief.completions
-        assert found is not None
+    def _halfway_to_labels(self, found: Completions) -> Completions:
+        """Completions with answers between those of the model, which has seen these rows, and their labels.
+
+        On rows that it has seen, a model that overfits promises savings that it does not keep on new ones.
+        """
+        labels = np.eye(len(self.error_costs))[self.predictor.pool_labels()[found.index]]  # (n, K, C)
+        return replace(found, answers=(found.answers[:, :, :1] + labels[:, :, None]) / 2)
+
+    def _of_completions(self, found: Completions, mask: np.ndarray, outcomes: Outcomes) -> Savings:
         blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(mask), ROWS_AT_ONCE)]
         parts = [self._of_block(found.take(block), mask[block], outcomes) for block in blocks]
         return Savings.concatenated(parts)
