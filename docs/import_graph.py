@@ -35,7 +35,7 @@ def packages() -> dict[str, set[str]]:
 def package_of(module: str) -> str | None:
     """The package of a module named below `askwise`."""
     first = module.split(".")[0]
-    if first in ("", "__init__"):
+    if first in ("", "__init__", "__main__"):
         return None
     if (PACKAGE / first).is_dir() or first in ("selector", "tables", "plotting", "reference_models"):
         return first

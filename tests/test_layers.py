@@ -49,7 +49,7 @@ LAYERS = [
     ["selector"],
     ["persistence"],
     ["baselines", "scale", "vision"],
-    ["reference_models", "bench", "cli", "web"],
+    ["reference_models", "bench", "cli", "web", "__main__"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
