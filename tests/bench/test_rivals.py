@@ -7,7 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+from tests.made import patients
 
+from askwise import DynamicFeatureSelector
 from askwise.baselines import StaticCMI
 from askwise.bench.grid.methods import AUTHORS_TRAINING, METHODS, _selector, fit_method
 from askwise.bench.grid.run import PROFILES, run
@@ -136,3 +142,16 @@ def test_rivals_train_as_their_authors_do_in_the_papers_profile(monkeypatch):
         for name in ("gdfs", "dime"):
             method: Any = fit_method(name, make_task("wine", "uniform", 0, Limits(60, 20), PROFILES[profile].settings))
             assert {key: getattr(method, key) for key in options} == options
+
+
+def test_steps_are_timed_on_a_row_with_a_category_that_a_session_refuses():
+    X, y = patients(120, 0)
+    X = X.fillna({"age": 50.0, "city": "Ghent"})
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["city", "pain"]), ("passthrough", ["age"])
+    )
+    model = make_pipeline(columns, DecisionTreeClassifier(random_state=0)).fit(X, y)
+    selector = DynamicFeatureSelector(model, epistemic=None, calibration=None, random_state=0).fit(X, y)
+    timed = list(study._steps(selector, X[:1].assign(city="Paris")))
+    assert [part for part, _ in timed].count("choice") == study.TIMED_STEPS
+    assert [part for part, _ in timed].count("answer") == study.TIMED_STEPS - 1  # the city is unavailable

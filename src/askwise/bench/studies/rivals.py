@@ -100,7 +100,7 @@ def _decision_times(task: Task, method: DynamicFeatureSelector) -> Iterator[Meas
 
 
 def _steps(method: DynamicFeatureSelector, row: Any) -> Iterator[tuple[str, float]]:
-    """Part and seconds of each step of a session with the true values of `row`."""
+    """Part and seconds of each step of a session with the true values of `row`; it refuses unseen categories."""
     session, schema, rows = method.start(), method.schema_, method.schema_.encode(row)
     available = schema.any_column(rows.observed)[0]
     for _ in range(TIMED_STEPS):
@@ -109,7 +109,7 @@ def _steps(method: DynamicFeatureSelector, row: Any) -> Iterator[tuple[str, floa
         if suggestion is None:
             return
         feature = method.features_.index(suggestion.feature)
-        if available[feature]:
+        if available[feature] and not any(rows.unseen.get(j) for j in schema.feature_columns[feature]):
             value = schema.show_feature(feature, rows.values[0])
             yield "answer", timed(partial(session.answer, suggestion.feature, value))[1]
         else:
