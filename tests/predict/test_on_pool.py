@@ -113,6 +113,17 @@ def test_classifiers_behind_a_pipeline_see_what_its_steps_would_make_of_completi
         assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
 
 
+def test_a_pool_row_with_a_huge_value_does_not_drown_the_others(monkeypatch):
+    X, y = correlated_numbers(120, 5, CUTS)
+    X[3, 0] = 1e20
+    model = make_pipeline(FunctionTransformer(), LogisticRegression()).fit(X[4:], y[4:])
+    found = beliefs(model, X, y)
+    assert isinstance(found._joined._on_pool, PoolClassifiers)
+    rows = found.predictor._encode(X[:20]).masked([True, True, False, False, False])
+    plain = asked_one_by_one(found, monkeypatch).believe(rows)
+    assert_allclose(found.believe(rows).completions.answers, plain.completions.answers, atol=1e-9)
+
+
 def test_trees_behind_columns_that_few_rows_fill(monkeypatch):
     X, y = patients(2000, 0)
     X["city"] = np.where(np.arange(2000) == 7, "Rare", X["city"].astype(object))

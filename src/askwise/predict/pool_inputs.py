@@ -46,6 +46,8 @@ BY_COLUMN = (
     TargetEncoder,
 )
 """Transformers each of whose outputs depends on one column. Of any other, no number of trials would show it."""
+LARGEST_SHARE = 1e6
+"""Of the first layer of a network: shares are subtracted again, which leaves an error of 1e-16 of the largest."""
 MIXES = 200
 MOST_NUMBERS = 64
 """Numbers of a column that are tried."""
@@ -215,10 +217,18 @@ def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | PoolLay
         if inputs is None or not (models.take_arrays or inputs.are_arrays):
             return None
         layers = models.layers
-        made = PoolClassifiers(inputs, models) if layers is None else PoolLayers(inputs, layers)
+        made = PoolLayers(inputs, layers) if layers and _fit(inputs, layers) else PoolClassifiers(inputs, models)
         return made if answers_alike(made, model, pool) else None
     except Exception:  # the model answers for completions as before, and says what is wrong
         return None
+
+
+def _fit(inputs: PoolInputs, layers: BatchedLayers) -> bool:
+    """Whether the first layer of pool rows fits into memory, and no share of it is so large that others are lost."""
+    n_members, _, width = layers.weights[0].shape
+    if 8 * n_members * len(inputs.of_pool) * width > MOST_BYTES:
+        return False
+    return bool((np.abs(inputs.of_pool) @ np.abs(layers.weights[0][:, :-1])).max() <= LARGEST_SHARE)
 
 
 def alike(observed: np.ndarray) -> list[np.ndarray]:
