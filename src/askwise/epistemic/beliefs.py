@@ -195,7 +195,8 @@ class BeliefModel:
         found = self._calibrated(self.predictor.proba(rows), rows)
         if complete is not None:
             own = complete & ~rows.observed.all(axis=1) & self.predictor.accepts(rows)
-            found[own] = self.predictor.full_proba(rows.take(own)) if own.any() else 0.0
+            if own.any():
+                found[own] = self.predictor.full_proba(rows.take(own))
         return found
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from sklearn.preprocessing import (
 
 from askwise.predict.final_layer import dense, prepared, split_pipeline, unfrozen
 from askwise.predict.neighbors import CELLS_AT_ONCE
-from askwise.predict.stacked import BatchedLayers, StackedModels
+from askwise.predict.stacked import BatchedLayers, StackedModels, shares_steps
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.rows import EncodedRows
 
@@ -86,7 +86,7 @@ class PoolInputs:
             return cls(model, None, np.arange(pool.values.shape[1]), pool)
         if not _works_by_column(steps):
             return None
-        probes = _probes(model, pool)
+        probes = [_values_to_try(model.schema.columns[j].known, cells) for j, cells in enumerate(pool.values.T)]
         n_inputs = prepared(model, steps, pool.take(slice(1))).shape[1]
         if 8 * n_inputs * max(len(pool), sum(map(len, probes))) > MOST_BYTES:
             return None
@@ -208,22 +208,33 @@ def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | PoolLay
 
     It must be a Pipeline of steps that work on each column alone, with a classifier that takes arrays.
     """
-    models = model if isinstance(model, StackedModels) else StackedModels([model])
-    if not models.share_steps or len(pool) < 2:
+    models = prepared_alike(model)
+    if models is None or len(pool) < 2 or split_pipeline(models[0].estimator)[0] is None:
         return None
-    frozen = models.models[0]
     try:
-        inputs = PoolInputs.of(frozen, pool)
-        if inputs is None or not (models.take_arrays or inputs.are_arrays):
+        inputs = PoolInputs.of(models[0], pool)
+        stacked = model if isinstance(model, StackedModels) else StackedModels(models)
+        if inputs is None or not (stacked.take_arrays or inputs.are_arrays):
             return None
-        layers = models.layers
-        made = PoolLayers(inputs, layers) if layers and _fit(inputs, layers) else PoolClassifiers(inputs, models)
+        layers = stacked.layers
+        made: PoolClassifiers | PoolLayers = PoolClassifiers(inputs, stacked)
+        if layers is not None and _can_be_split(inputs, layers):
+            made = PoolLayers(inputs, layers)
         return made if answers_alike(made, model, pool) else None
     except Exception:  # the model answers for completions as before, and says what is wrong
         return None
 
 
-def _fit(inputs: PoolInputs, layers: BatchedLayers) -> bool:
+def prepared_alike(model: Any) -> list[FrozenModel] | None:
+    """The wrapped model and its members, if they take rows alike and share the steps of a Pipeline; otherwise None."""
+    models = model.models if isinstance(model, StackedModels) else [model]
+    if not all(isinstance(one, FrozenModel) and models[0].reads_like(one) for one in models):
+        return None
+    steps = [split_pipeline(one.estimator)[0] for one in models]
+    return models if all(shares_steps(steps[0], other) for other in steps) else None
+
+
+def _can_be_split(inputs: PoolInputs, layers: BatchedLayers) -> bool:
     """Whether the first layer of pool rows fits into memory, and no share of it is so large that others are lost."""
     n_members, _, width = layers.weights[0].shape
     if 8 * n_members * len(inputs.of_pool) * width > MOST_BYTES:
@@ -264,12 +275,8 @@ def _works_by_column(step: Any) -> bool:
     return selects or type(step) in BY_COLUMN
 
 
-def _probes(model: FrozenModel, pool: EncodedRows) -> list[np.ndarray]:
-    """Values of each column to try: all categories, or numbers over the range of the pool and beyond it."""
-    return [_values_to_try(model.schema.columns[j].known, cells) for j, cells in enumerate(pool.values.T)]
-
-
 def _values_to_try(categories: list[Any], cells: np.ndarray) -> np.ndarray:
+    """All categories of a column, or numbers over the range of its `cells` in the pool and beyond it."""
     present = np.unique(cells[~np.isnan(cells)])
     if categories or not len(present):
         found = np.arange(len(categories), dtype=float)

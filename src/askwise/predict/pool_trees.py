@@ -17,9 +17,7 @@ from scipy.special import expit, softmax
 
 from askwise.predict.boosting import Ensemble, ensemble_of
 from askwise.predict.final_layer import split_pipeline
-from askwise.predict.pool_inputs import PoolInputs, alike, answers_alike
-from askwise.predict.stacked import StackedModels, shares_steps
-from askwise.predict.wrapped import FrozenModel
+from askwise.predict.pool_inputs import PoolInputs, alike, answers_alike, prepared_alike
 from askwise.rows import EncodedRows
 
 MOST_BYTES = 640 * 2**20
@@ -164,13 +162,10 @@ def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
 
     All models must be gradient boosting on numbers, and each input of the trees must depend on one column.
     """
-    models = model.models if isinstance(model, StackedModels) else [model]
-    if len(pool) < 2 or not all(isinstance(one, FrozenModel) for one in models):
+    models = prepared_alike(model)
+    if models is None or len(pool) < 2:
         return None
-    parts = [split_pipeline(one.estimator) for one in models]
-    if not all(models[0].reads_like(one) for one in models) or not all(shares_steps(parts[0][0], p[0]) for p in parts):
-        return None
-    ensembles = [ensemble_of(classifier) for _, classifier in parts]
+    ensembles = [ensemble_of(split_pipeline(one.estimator)[1]) for one in models]
     found = [ensemble for ensemble in ensembles if ensemble is not None]
     if len(found) < len(models) or _bytes_needed(found, len(pool)) > MOST_BYTES:
         return None

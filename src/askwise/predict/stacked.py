@@ -65,11 +65,6 @@ class StackedModels:
         return self._ordered(_side_by_side(answers))
 
     @property
-    def share_steps(self) -> bool:
-        """Whether all models read tables alike and have the same steps of a Pipeline before their classifiers."""
-        return len(self._tables) == 1 and len(self._behind) == 1 and self._behind[0][0] is not None
-
-    @property
     def take_arrays(self) -> bool:
         """Whether the classifiers answer alike to sparse inputs and to the same numbers as an array."""
         return all(isinstance(answer, BatchedLayers | TreeByTree) for answer in self._behind[0][1])

@@ -153,10 +153,14 @@ class StopCalibration:
         """An error if more of the rows `X` were given to `fit` than chance explains; `name` is what it calls them."""
         self._check_unseen(self._encode(X), name)
 
-    def _check_unseen(self, rows: EncodedRows, name: str) -> None:
+    def _check_unseen(self, rows: EncodedRows, name: str, distinct: bool = False) -> None:
+        """As `check_unseen`; `distinct` rows must not repeat each other either."""
         training = getattr(self.predictor_, "training_rows_", None)
         if training is not None:
-            check_unseen(rounded_keys(rows), rounded_keys(training), name)
+            keys, seen = rounded_keys(rows), rounded_keys(training)
+            check_unseen(keys, seen, name)
+            if distinct:
+                check_distinct(keys, seen)
         if self.calibrated_on_ is not None:
             check_unseen(digests(rows), self.calibrated_on_, name)
 
@@ -191,10 +195,7 @@ class StopCalibration:
         given = None if y is None else np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if given is not None and given.shape != (len(rows),):
             raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
-        self._check_unseen(rows, "X_cal")
-        training = getattr(self.predictor_, "training_rows_", None)
-        if training is not None:
-            check_distinct(rounded_keys(rows), rounded_keys(training))
+        self._check_unseen(rows, "X_cal", distinct=True)
         goal.check_rows(len(rows))
         labels = None if given is None else class_positions(self.classes_, given, "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
