@@ -106,7 +106,9 @@ def test_training_rows_are_noticed_where_unseen_ones_are_needed(files, tmp_path)
     said = run("evaluate", folder / "selector", seen, "-o", tmp_path / "page.html").stderr
     noticed = "train.csv: 150 of 150 rows were given to fit as well"
     assert noticed in " ".join(said.split())
-    assert noticed in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert noticed in page
+    assert "that the model has not seen" not in page
     command = ["fit", seen, "--target", "outcome", "--train", "logistic", "-o", tmp_path / "other", "--calibrate", seen]
     said = " ".join(run(*command, code=2).stderr.split())
     assert "--calibrate" in said

@@ -68,10 +68,8 @@ def evaluate(
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
             ("selector", f"{model}, policy {policy}; folder {folder.resolve().name}"),
         ]
-        if seen:
-            about.append(("note", seen))
         with writing(output):
-            write_whole(output, render(title, found, desk, about))
+            write_whole(output, render(title, found, desk, about, seen))
     if as_json:
         print_json({**found.to_dict(), "page": str(output)})
         return

@@ -20,8 +20,8 @@ NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random or
 MOST_ASKED = 15
 
 
-def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]) -> str:
-    """The page as text."""
+def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]], seen: str | None = None) -> str:
+    """The page as text; `seen` is said at the top where the cases were given to `fit`."""
     unit = f" ({desk.currency})" if desk.currency else ""
     pictures = {
         "savings": svg("savings", partial(draw_savings, priced=True, unit=unit), _named(found.savings)),
@@ -31,6 +31,7 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
     return template("manager.html", money=desk.amount, percent=percent, price=desk.money).render(
         title=title,
         found=found,
+        seen=seen,
         desk=desk,
         pictures=pictures,
         asked=found.asked[:MOST_ASKED],
