@@ -92,6 +92,21 @@ class Prices:
             price = price - saving * np.maximum(mask[:, together].sum(axis=1) - 1, 0)
         return np.asarray(price)
 
+    def added(self, mask: np.ndarray, sets: np.ndarray) -> np.ndarray:
+        """(n, Q) what each of `sets` (Q, M) adds to the price where the features of `mask` (n, M) are acquired.
+
+        >>> had, sets = np.array([[True, False, False]]), np.array([[True, True, False], [False, False, True]])
+        >>> Prices(np.array([7.0, 5.0, 1.0]), shared=[([0, 1], 2.0)]).added(had, sets).tolist()
+        [[3.0, 1.0]]
+        """
+        costs, had, wanted = np.asarray(self.costs, dtype=float), mask.astype(float), sets.astype(float)
+        price = wanted @ costs - had @ (wanted * costs).T
+        for together, saving in self.shared:
+            before = had[:, together].sum(axis=1, keepdims=True)
+            both = before + wanted[:, together].sum(axis=1) - had[:, together] @ wanted[:, together].T
+            price -= saving * (np.maximum(both - 1, 0) - np.maximum(before - 1, 0))
+        return np.maximum(price, 0.0)
+
     @property
     def uniform(self) -> bool:
         """Whether all features that are not free cost the same, whatever has been acquired."""

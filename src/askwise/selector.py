@@ -249,8 +249,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The policy that the parameter `policy` stands for, fitted."""
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
-        fitted = self._fitted_policy(options.make_policy(self.policy, self.predictor_), self.beliefs_)
-        return options.settled(self.policy, fitted)
+        context = self._policy_context(self.beliefs_)
+        return options.settled(self.policy, options.make_policy(self.policy, self.predictor_).fit(context), context)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""

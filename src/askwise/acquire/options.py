@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from askwise.acquire.policies.base import Policy
+from askwise.acquire.policies.base import Policy, PolicyContext
 from askwise.acquire.policies.distilled import Distilled
 from askwise.acquire.policies.dqn import DQN
 from askwise.acquire.policies.greedy import Greedy
 from askwise.acquire.policies.lookahead import Lookahead
 from askwise.acquire.policies.orders import Random, Static
+from askwise.acquire.policies.planned import Planned
 from askwise.epistemic import (
     AuxiliaryEnsemble,
     EpistemicEstimator,
@@ -37,7 +38,7 @@ from askwise.predict.wrapped import warn_if_worse_than_prior
 ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
-POLICIES = ("auto", "greedy", "lookahead", "distilled", "rl", "static", "random")
+POLICIES = ("auto", "greedy", "planned", "lookahead", "distilled", "rl", "static", "random")
 
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
@@ -114,6 +115,7 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     elif predictor.schema_.tabular:
         named: dict[str, type[Policy]] = {
             "greedy": Greedy,
+            "planned": Planned,
             "distilled": Distilled,
             "rl": DQN,
             "static": Static,
@@ -131,13 +133,19 @@ def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
     exact = fitted.exact_ if isinstance(fitted, Distilled) else fitted
     if isinstance(fitted, Distilled):
         found |= {"exact": type(exact).__name__, "distilled": fitted.report_}
-    ahead = getattr(exact, "lookahead_", None)
-    return found if ahead is None else {**found, "lookahead": ahead}
+    reports = {"lookahead": getattr(exact, "lookahead_", None), "plans": getattr(exact, "planned_", None)}
+    return found | {name: report for name, report in reports.items() if report is not None}
 
 
-def settled(policy: Any, fitted: Policy) -> Policy:
-    """The fitted policy; for ``"auto"`` the greedy one where it does not pay to look ahead."""
-    return fitted.settled() if policy == "auto" and isinstance(fitted, Lookahead) else fitted
+def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
+    """The fitted policy; for ``"auto"`` a greedy one where it does not pay to look ahead, with plans at unequal prices.
+
+    At equal prices every set of so many features costs the same, and greedy choices are as good.
+    """
+    if policy != "auto" or not isinstance(fitted, Lookahead):
+        return fitted
+    found = fitted.settled()
+    return found if found is fitted or context.prices.uniform else Planned.around(found, context)
 
 
 def defaults_of(schema: Any) -> Any:

@@ -16,13 +16,11 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import affordable
 from askwise.value import NeighborValue, by_rule
 from askwise.value.joint import JointGain
+from askwise.value.sets import Set, SetSearch
 
 COMPLETIONS = 300
 MOST_CANDIDATES = 30
 """Features that are combined: of more, those with the highest gains for their price on their own."""
-MOST_SWAPS = 10
-LEAST_GAIN = 1e-4
-"""Nats; a feature that adds less to a set is left out."""
 
 
 @dataclass(frozen=True)
@@ -41,78 +39,44 @@ def check_price(price: Any) -> None:
 
 
 def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> SuggestedSet:
-    """The set for case `r`: forward selection by gain for the price, and by gain alone, each improved by swaps."""
+    """The set for case `r`."""
     check_price(price)
-    search = _Search(state.take([r]), policy, float(price))
-    found = max((search.run(rule) for rule in ("per price", "root", "gain")), key=search.gain)
+    case = state.take([r])
+    most = min(float(price), float(case.left[0]))
+    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices.now(case.mask)[0], most)).tolist()
+    if not candidates:
+        return SuggestedSet([], 0.0, 0.0)
+    together = _Together(case, _completing(case, policy), candidates)
+    search = SetSearch(together.gain, together.price, together.candidates)
+    found = search.best(most)
     names = [state.schema.features[i] for i in sorted(found)]
     return SuggestedSet(names, search.price(found), search.gain(found))
 
 
-class _Search:
-    """Sets of features of one case within a price."""
+class _Together:
+    """What sets of features of one case tell, and what they cost."""
 
-    def __init__(self, state: Acquisition, policy: Policy, most: float) -> None:
+    def __init__(self, state: Acquisition, predictor: ConditionalPredictor, candidates: list[int]) -> None:
         self.state = state
-        self.most = min(most, float(state.left[0]))
-        self._gains: dict[frozenset[int], float] = {frozenset(): 0.0}
-        buyable = state.buyable()[0]
-        self.candidates = np.flatnonzero(buyable & affordable(state.prices.now(state.mask)[0], self.most)).tolist()
-        if self.candidates:
-            self._prepare(_completing(state, policy))
-
-    def _prepare(self, predictor: ConditionalPredictor) -> None:
-        found = BeliefModel(predictor.with_neighbors(COMPLETIONS)).believe(self.state.rows).completions
+        found = BeliefModel(predictor.with_neighbors(COMPLETIONS)).believe(state.rows).completions
         assert found is not None
         cells = predictor.neighbors_.scores[found.index[0]]
         answers, bandwidth = found.answers[0, :, 0], predictor.neighbors_.bandwidth
-        self.joint = JointGain(cells, found.weights[0], answers, self.state.schema, bandwidth)
-        now = self.state.prices.now(self.state.mask)[0]
-        alone = {i: self.joint.gain(self.joint.distances(i)) for i in self.candidates}
-        worth = by_rule(np.array([alone[i] for i in self.candidates]), now[self.candidates], "root")
+        self.joint = JointGain(cells, found.weights[0], answers, state.schema, bandwidth)
+        alone = np.array([self.joint.gain(self.joint.distances(i)) for i in candidates])
+        worth = by_rule(alone, state.prices.now(state.mask)[0, candidates], "root")
         best = np.argsort(-worth, kind="stable")[:MOST_CANDIDATES]
-        self.candidates = [self.candidates[k] for k in best]
+        self.candidates = [candidates[k] for k in best]
         self._distances = {i: self.joint.distances(i) for i in self.candidates}
 
-    def price(self, chosen: frozenset[int]) -> float:
+    def price(self, chosen: Set) -> float:
         """The price of a set, each set-up cost counted once."""
         after = self.state.mask.copy()
         after[0, list(chosen)] = True
         return max(0.0, float((self.state.prices.total(after) - self.state.prices.total(self.state.mask))[0]))
 
-    def gain(self, chosen: frozenset[int]) -> float:
-        if chosen not in self._gains:
-            self._gains[chosen] = self.joint.gain(np.sum([self._distances[i] for i in sorted(chosen)], axis=0))
-        return self._gains[chosen]
-
-    def run(self, rule: str) -> frozenset[int]:
-        """Add what is best by `rule`, swap one feature for another as long as that is better, and add again."""
-        chosen = self._extended(frozenset(), rule)
-        for _ in range(MOST_SWAPS):
-            better = self._swapped(chosen)
-            if better is None:
-                break
-            chosen = self._extended(better, rule)
-        return chosen
-
-    def _extended(self, chosen: frozenset[int], rule: str) -> frozenset[int]:
-        while True:
-            larger = [chosen | {i} for i in self.candidates if i not in chosen]
-            larger = [new for new in larger if affordable(self.price(new), self.most)]
-            added = {new: self.gain(new) - self.gain(chosen) for new in larger}
-            larger = [new for new in larger if added[new] > LEAST_GAIN]
-            if not larger:
-                return chosen
-            paid = np.array([self.price(new) - self.price(chosen) for new in larger])
-            gains = np.array([added[new] for new in larger])
-            chosen = larger[int((gains if rule == "gain" else by_rule(gains, paid, rule)).argmax())]
-
-    def _swapped(self, chosen: frozenset[int]) -> frozenset[int] | None:
-        """The best set with one feature replaced; None if no such set is better."""
-        swaps = [chosen - {i} | {j} for i in chosen for j in self.candidates if j not in chosen]
-        swaps = [new for new in swaps if affordable(self.price(new), self.most)]
-        best = max(swaps, key=self.gain, default=None)
-        return best if best is not None and self.gain(best) > self.gain(chosen) + LEAST_GAIN else None
+    def gain(self, chosen: Set) -> float:
+        return self.joint.gain(sum(self._distances[i] for i in sorted(chosen))) if chosen else 0.0
 
 
 def _completing(state: Acquisition, policy: Policy) -> ConditionalPredictor:

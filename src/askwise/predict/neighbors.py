@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy.special import ndtri
 
@@ -83,9 +85,19 @@ class Neighbors:
             squared[left_out, leave_out[left_out]] = np.inf
         index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
         index.sort(axis=1)
-        found = np.take_along_axis(squared, index, axis=1)
-        kernel = np.exp((found.min(axis=1, keepdims=True) - found) / (2 * self.bandwidth**2))
-        return index, kernel / kernel.sum(axis=1, keepdims=True)
+        return index, self.weights(np.take_along_axis(squared, index, axis=1))
+
+    def weights(self, squared: np.ndarray) -> np.ndarray:
+        """(n, K) weights of pool rows with these squared distances (n, K)."""
+        kernel = np.exp((squared.min(axis=1, keepdims=True) - squared) / (2 * self.bandwidth**2))
+        return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
+
+    def first(self, n_rows: int) -> Neighbors:
+        """The first rows of the pool alone, compared by the same scale."""
+        other = copy.copy(self)
+        other.scores, other._by_column = self.scores[:n_rows], np.ascontiguousarray(self._by_column[:, :n_rows])
+        other.n_neighbors = min(self.n_neighbors, n_rows)
+        return other
 
     def filled(self, rows: EncodedRows, columns: np.ndarray) -> np.ndarray:
         """Pool rows with missing cells of `columns` (D,) bool taken from the most similar pool row that has one."""

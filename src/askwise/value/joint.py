@@ -8,7 +8,6 @@ from askwise.predict.neighbors import UNRELATED
 from askwise.schema import Schema
 
 PRIOR = 3.0
-"""Completions' worth of weight that the prediction before the set keeps in each prediction after it."""
 SMALLEST = 1e-12
 
 
@@ -31,18 +30,30 @@ class JointGain:
         (K,) and (K, C): their weights and the model's answers.
     schema, bandwidth
         The features, and the width of the kernel.
+    labels
+        (K,) classes of the completions, as positions, which are then taken for the truth instead of the answers.
+    prior
+        Completions' worth of weight that the prediction before the set keeps in each prediction after it.
     """
 
     def __init__(
-        self, cells: np.ndarray, weights: np.ndarray, answers: np.ndarray, schema: Schema, bandwidth: float
+        self,
+        cells: np.ndarray,
+        weights: np.ndarray,
+        answers: np.ndarray,
+        schema: Schema,
+        bandwidth: float,
+        labels: np.ndarray | None = None,
+        prior: float = PRIOR,
     ) -> None:
         self.cells = cells
         self.weights = weights
         self.answers = answers
+        self.truth = answers if labels is None else np.eye(answers.shape[1])[labels]
         self.schema = schema
         self.bandwidth = bandwidth
         self.before = np.maximum(weights @ answers, SMALLEST)
-        self._prior = PRIOR * float((weights**2).sum())
+        self._prior = prior * float((weights**2).sum())
 
     def distances(self, feature: int) -> np.ndarray:
         """(K, K) squared distances of the completions in one feature."""
@@ -56,9 +67,13 @@ class JointGain:
 
     def gain(self, squared: np.ndarray) -> float:
         """The gain of the features over which the completions have these squared distances (K, K)."""
+        return float(self.weights @ self.gains(squared))
+
+    def gains(self, squared: np.ndarray) -> np.ndarray:
+        """(K,) the gain if each completion in turn is the truth."""
         kernel = np.exp(squared / (-2 * self.bandwidth**2)) * self.weights
         np.fill_diagonal(kernel, 0.0)
         mass = kernel.sum(axis=1, keepdims=True)
         after = (kernel @ self.answers + self._prior * self.before) / (mass + self._prior)
         ratio = np.log(np.maximum(after, SMALLEST) / self.before)
-        return float(self.weights @ (self.answers * ratio).sum(axis=1))
+        return np.asarray((self.truth * ratio).sum(axis=1))

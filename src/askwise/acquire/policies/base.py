@@ -64,7 +64,7 @@ class Policy(BaseEstimator):
         """
         return clone(self).fit(context)
 
-    def refitted(self, context: PolicyContext) -> Self:
+    def refitted(self, context: PolicyContext) -> Policy:
         """The policy for a fold of cross-fitting: fitted again if it `refits`, else the one in use."""
         return clone(self).fit(context) if self.refits else self
 

@@ -1,0 +1,138 @@
+"""Plans: sets of features that a budget can pay for, and what each of them tells about cases like the present one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.predict.neighbors import Neighbors
+from askwise.prices import Prices, affordable
+from askwise.rows import EncodedRows
+from askwise.schema import Schema
+from askwise.value.joint import JointGain
+from askwise.value.sets import Set, SetSearch
+
+ROWS = 400
+"""Training rows by which sets are valued."""
+PRIOR = 0.5
+"""Rows' worth of weight that the share of each class keeps in a prediction from similar rows."""
+MOST_CANDIDATES = 40
+"""Features that are combined: of more, those that tell most on their own."""
+N_TRIED = 6
+LEAST_GAIN = -0.02
+"""Nats. The estimate by a kernel counts what tells little as a loss, but money that is left over buys nothing."""
+LEVELS = (*np.arange(0.05, 0.525, 0.05), 0.65, 0.8)
+"""Shares of the price of everything within which sets are searched."""
+KEPT = 20
+"""Sets that are kept for each of `N_PRICES` prices, the best within it."""
+N_PRICES = 60
+PRIOR_ROWS = 50.0
+"""In rows: how strongly the value of a set for the rows that resemble a case is drawn to that for all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """Sets of features, and what each tells about each of some training rows.
+
+    Attributes
+    ----------
+    sets
+        (Q, M) bool.
+    gains
+        (Q, R) what each set tells about each row, in nats.
+    neighbors
+        The R rows.
+    """
+
+    sets: np.ndarray
+    gains: np.ndarray
+    neighbors: Neighbors
+
+    def values(self, rows: EncodedRows) -> np.ndarray:
+        """(n, Q) expected gain of each set for cases with these known cells.
+
+        The mean over the training rows that resemble the case, drawn to the mean over all as far as there are few.
+        """
+        weights = self.neighbors.weights(self.neighbors.squared_distances(rows))
+        n_alike = 1 / (weights**2).sum(axis=1, keepdims=True)
+        share = n_alike / (n_alike + PRIOR_ROWS)
+        return np.asarray(share * (weights @ self.gains.T) + (1 - share) * self.gains.mean(axis=1))
+
+    def promise(
+        self, rows: EncodedRows, mask: np.ndarray, available: np.ndarray, left: np.ndarray, prices: Prices
+    ) -> np.ndarray:
+        """(n, M) expected gain of the best set with each feature that the money `left` (n,) completes; -inf: none."""
+        lacking = (~mask & ~available).astype(float) @ self.sets.T > 0
+        within = affordable(prices.added(mask, self.sets), left[:, None]) & ~lacking
+        values = np.where(within, self.values(rows), -np.inf)
+        found = [values[:, with_it].max(axis=1, initial=-np.inf) for with_it in self.sets.T]
+        return np.where(mask, -np.inf, np.stack(found, axis=1))
+
+    def best(self, prices: Prices, budget: float) -> np.ndarray:
+        """(M,) the best set within a budget for a case of which nothing is known."""
+        within = affordable(prices.total(self.sets), budget)
+        return np.asarray(self.sets[np.where(within, self.gains.mean(axis=1), -np.inf).argmax()])
+
+
+def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) -> Plans:
+    """The sets that tell most about the labels of training rows within some prices.
+
+    A row is predicted from the answers of the wrapped model on the rows that resemble it in the features of the set.
+    """
+    n = min(ROWS, len(predictor.pool_))  # the pool is shuffled
+    neighbors = predictor.neighbors_.first(n)
+    answers = predictor.model_(EncodedRows(predictor.pool_[:n]))[:, : len(predictor.classes_)]
+    labels, weights = predictor.pool_labels()[:n], np.full(n, 1 / n)
+    joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, PRIOR)
+    together = _Together(joint, prices)
+    search = SetSearch(
+        together.gain,
+        together.price,
+        together.candidates,
+        start=together.free,
+        least_gain=LEAST_GAIN,
+        n_tried=N_TRIED,
+    )
+    for level in LEVELS:
+        search.best(level * prices.total())
+    sets = _worth_keeping(list(search.gains), np.array(list(search.gains.values())), together)
+    masks = np.zeros((len(sets), len(schema.features)), dtype=bool)
+    for k, members in enumerate(sets):
+        masks[k, list(members)] = True
+    return Plans(masks, np.stack([together.gains(members) for members in sets]), neighbors)
+
+
+class _Together:
+    """What sets of features tell about the rows of `joint`, and what they cost."""
+
+    def __init__(self, joint: JointGain, prices: Prices) -> None:
+        self.joint, self.prices = joint, prices
+        free = np.asarray(prices.costs) == 0
+        self.free: Set = frozenset(np.flatnonzero(free).tolist())
+        alone = np.array([joint.gain(joint.distances(i)) for i in range(len(free))])
+        best = np.argsort(np.where(free, np.inf, -alone), kind="stable")[: min(MOST_CANDIDATES, (~free).sum())]
+        self.candidates = best.tolist()
+        self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *self.free}}
+
+    def price(self, members: Set) -> float:
+        mask = np.zeros((1, len(self.prices.costs)), dtype=bool)
+        mask[0, list(members)] = True
+        return float(self.prices.total(mask)[0])
+
+    def gain(self, members: Set) -> float:
+        return float(self.joint.weights @ self.gains(members))
+
+    def gains(self, members: Set) -> np.ndarray:
+        """(R,) what a set tells about each row."""
+        n = len(self.joint.weights)
+        return self.joint.gains(sum(self._distances[i] for i in sorted(members))) if members else np.zeros(n)
+
+
+def _worth_keeping(sets: list[Set], gains: np.ndarray, together: _Together) -> list[Set]:
+    """The best sets within each of some prices, in the order in which they were found."""
+    order, price = np.argsort(-gains, kind="stable"), np.array([together.price(members) for members in sets])
+    budgets = np.linspace(0, together.prices.total(), N_PRICES)
+    kept = np.unique(np.concatenate([order[affordable(price[order], budget)][:KEPT] for budget in budgets]))
+    return [sets[k] for k in kept]
