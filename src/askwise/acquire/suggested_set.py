@@ -14,9 +14,9 @@ from askwise.errors import InvalidInput
 from askwise.parameters import Number
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.prices import affordable
-from askwise.value import NeighborValue, by_rule
+from askwise.value import NeighborValue
 from askwise.value.joint import JointGain
-from askwise.value.sets import Set, SetSearch
+from askwise.value.sets import SetSearch
 
 COMPLETIONS = 300
 MOST_CANDIDATES = 30
@@ -43,40 +43,21 @@ def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> S
     check_price(price)
     case = state.take([r])
     most = min(float(price), float(case.left[0]))
-    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices.now(case.mask)[0], most)).tolist()
-    if not candidates:
+    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices.now(case.mask)[0], most))
+    if not len(candidates):
         return SuggestedSet([], 0.0, 0.0)
-    together = _Together(case, _completing(case, policy), candidates)
-    search = SetSearch(together.gain, together.price, together.candidates)
+    joint = _joint_gain(case, _completing(case, policy))
+    search = SetSearch(joint, case.prices, case.mask[0], candidates, MOST_CANDIDATES)
     found = search.best(most)
     names = [state.schema.features[i] for i in sorted(found)]
     return SuggestedSet(names, search.price(found), search.gain(found))
 
 
-class _Together:
-    """What sets of features of one case tell, and what they cost."""
-
-    def __init__(self, state: Acquisition, predictor: ConditionalPredictor, candidates: list[int]) -> None:
-        self.state = state
-        found = BeliefModel(predictor.with_neighbors(COMPLETIONS)).believe(state.rows).completions
-        assert found is not None
-        cells = predictor.neighbors_.scores[found.index[0]]
-        answers, bandwidth = found.answers[0, :, 0], predictor.neighbors_.bandwidth
-        self.joint = JointGain(cells, found.weights[0], answers, state.schema, bandwidth)
-        alone = np.array([self.joint.gain(self.joint.distances(i)) for i in candidates])
-        worth = by_rule(alone, state.prices.now(state.mask)[0, candidates], "root")
-        best = np.argsort(-worth, kind="stable")[:MOST_CANDIDATES]
-        self.candidates = [candidates[k] for k in best]
-        self._distances = {i: self.joint.distances(i) for i in self.candidates}
-
-    def price(self, chosen: Set) -> float:
-        """The price of a set, each set-up cost counted once."""
-        after = self.state.mask.copy()
-        after[0, list(chosen)] = True
-        return max(0.0, float((self.state.prices.total(after) - self.state.prices.total(self.state.mask))[0]))
-
-    def gain(self, chosen: Set) -> float:
-        return self.joint.gain(sum(self._distances[i] for i in sorted(chosen))) if chosen else 0.0
+def _joint_gain(case: Acquisition, predictor: ConditionalPredictor) -> JointGain:
+    found = BeliefModel(predictor.with_neighbors(COMPLETIONS)).believe(case.rows).completions
+    assert found is not None
+    cells, answers = predictor.neighbors_.scores[found.index[0]], found.answers[0, :, 0]
+    return JointGain(cells, found.weights[0], answers, case.schema, predictor.neighbors_.bandwidth)
 
 
 def _completing(state: Acquisition, policy: Policy) -> ConditionalPredictor:

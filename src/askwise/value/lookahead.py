@@ -16,12 +16,16 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.value.gain import by_rule
+from askwise.value.joint import JointGain
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions
 
 LEVELS = 4
 """Bins of a number as a first feature; a category, and a number with at most `MOST_LEVELS` values, has its own."""
 MOST_LEVELS = 12
+ROWS_TO_CONFIRM = 600
+LITTLE = 0.5
+"""Rows' worth of weight that the share of each class keeps in a prediction from similar rows."""
 ROWS_PER_LEVEL = 10
 """Completions that an outcome must have in each half; what is rarer counts as one outcome."""
 
@@ -99,6 +103,46 @@ def second_gains(
         found = expected_reductions(index[rows], left, answers[rows], outcomes, wanted, n_classes=answers.shape[1])[0]
         after[:, k, : len(found) // 2] = found.reshape(2, -1, found.shape[1])
     return SecondGains(first, chance, after)
+
+
+class LabelsAhead:
+    """Whether the labels of training rows say as well that it pays to look ahead from a feature.
+
+    A model that overfits makes features with many values look as if they said what to ask next. Here a row is predicted
+    from the labels of the rows that resemble it, itself left out.
+    """
+
+    def __init__(self, predictor: ConditionalPredictor, schema: Schema) -> None:
+        n = min(ROWS_TO_CONFIRM, len(predictor.pool_))  # the pool is shuffled
+        neighbors, labels = predictor.neighbors_.first(n), np.eye(len(predictor.classes_))[predictor.pool_labels()[:n]]
+        self.schema, self.scores = schema, neighbors.scores
+        self.joint = JointGain(self.scores, np.full(n, 1 / n), labels, schema, neighbors.bandwidth, prior=LITTLE)
+
+    def confirmed(self, gates: np.ndarray, instead: np.ndarray, known: np.ndarray, clearly: float) -> np.ndarray:
+        """The `gates` that tell more with a follower that depends on their outcome than other pairs, by a share.
+
+        A gate is compared with what it tells with the best follower for all of its outcomes, and with what each of the
+        features `instead`, which come first otherwise, tells with its best follower.
+        """
+        if not len(gates):
+            return gates
+        found = {i: self._with_followers(i, known) for i in np.union1d(gates, instead).tolist()}
+        otherwise = max(found[i][1] for i in instead.tolist())
+        bar = {gate: (1 + clearly) * max(otherwise, found[gate][1]) for gate in gates.tolist()}
+        return np.array([gate for gate in bar if (found[gate][0] > bar[gate]).all()], dtype=int)
+
+    def _with_followers(self, first: int, known: np.ndarray) -> tuple[np.ndarray, float]:
+        """(2,) gain with the best follower after each outcome, chosen by the other half of the rows; with the best."""
+        before = np.sum([self.joint.distances(i) for i in {first, *known.tolist()}], axis=0)
+        others = [j for j in range(len(self.schema.features)) if j not in {first, *known.tolist()}]
+        gains = np.stack([self.joint.gains(before + self.joint.distances(j)) for j in others], axis=1)  # (R, others)
+        level = _levels(self.scores[:, self.schema.feature_columns[first]], self.schema, first)
+        rows, there = _halves(level)
+        means = (gains[rows] * there[..., None]).sum(axis=1) / np.maximum(there.sum(axis=1), 1)[:, None]
+        means = means.reshape(2, -1, len(others))  # by half and outcome
+        best = means[::-1].argmax(axis=2)[..., None]
+        adaptive = np.take_along_axis(means, best, axis=2)[..., 0] @ (np.bincount(level) / len(level))
+        return adaptive, float(gains.mean(axis=0).max())
 
 
 def outcomes_of_seconds(scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> Outcomes:

@@ -86,53 +86,27 @@ def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) 
     answers = predictor.model_(EncodedRows(predictor.pool_[:n]))[:, : len(predictor.classes_)]
     labels, weights = predictor.pool_labels()[:n], np.full(n, 1 / n)
     joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, PRIOR)
-    together = _Together(joint, prices)
+    free = np.asarray(prices.costs) == 0
     search = SetSearch(
-        together.gain,
-        together.price,
-        together.candidates,
-        start=together.free,
+        joint,
+        prices,
+        np.zeros(len(free), dtype=bool),
+        np.flatnonzero(~free),
+        MOST_CANDIDATES,
+        start=frozenset(np.flatnonzero(free).tolist()),
         least_gain=LEAST_GAIN,
         n_tried=N_TRIED,
     )
     for level in LEVELS:
         search.best(level * prices.total())
-    sets = _worth_keeping(list(search.gains), np.array(list(search.gains.values())), together)
-    masks = np.zeros((len(sets), len(schema.features)), dtype=bool)
-    for k, members in enumerate(sets):
-        masks[k, list(members)] = True
-    return Plans(masks, np.stack([together.gains(members) for members in sets]), neighbors)
+    kept = _worth_keeping(search)
+    return Plans(np.stack([search.mask(chosen) for chosen in kept]), np.stack(list(map(search.gains, kept))), neighbors)
 
 
-class _Together:
-    """What sets of features tell about the rows of `joint`, and what they cost."""
-
-    def __init__(self, joint: JointGain, prices: Prices) -> None:
-        self.joint, self.prices = joint, prices
-        free = np.asarray(prices.costs) == 0
-        self.free: Set = frozenset(np.flatnonzero(free).tolist())
-        alone = np.array([joint.gain(joint.distances(i)) for i in range(len(free))])
-        best = np.argsort(np.where(free, np.inf, -alone), kind="stable")[: min(MOST_CANDIDATES, (~free).sum())]
-        self.candidates = best.tolist()
-        self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *self.free}}
-
-    def price(self, members: Set) -> float:
-        mask = np.zeros((1, len(self.prices.costs)), dtype=bool)
-        mask[0, list(members)] = True
-        return float(self.prices.total(mask)[0])
-
-    def gain(self, members: Set) -> float:
-        return float(self.joint.weights @ self.gains(members))
-
-    def gains(self, members: Set) -> np.ndarray:
-        """(R,) what a set tells about each row."""
-        n = len(self.joint.weights)
-        return self.joint.gains(sum(self._distances[i] for i in sorted(members))) if members else np.zeros(n)
-
-
-def _worth_keeping(sets: list[Set], gains: np.ndarray, together: _Together) -> list[Set]:
+def _worth_keeping(search: SetSearch) -> list[Set]:
     """The best sets within each of some prices, in the order in which they were found."""
-    order, price = np.argsort(-gains, kind="stable"), np.array([together.price(members) for members in sets])
-    budgets = np.linspace(0, together.prices.total(), N_PRICES)
+    sets, gains = list(search.found), np.array(list(search.found.values()))
+    order, price = np.argsort(-gains, kind="stable"), np.array([search.price(chosen) for chosen in sets])
+    budgets = np.linspace(0, search.prices.total(), N_PRICES)
     kept = np.unique(np.concatenate([order[affordable(price[order], budget)][:KEPT] for budget in budgets]))
     return [sets[k] for k in kept]

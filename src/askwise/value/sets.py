@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
-from askwise.prices import affordable
+from askwise.prices import Prices, affordable
 from askwise.value.gain import by_rule
+from askwise.value.joint import JointGain
 
 RULES = ("per price", "root", "gain")
 """How the next feature of a set is chosen: gain for the price, for its root, or the gain alone."""
@@ -23,10 +22,13 @@ class SetSearch:
 
     Parameters
     ----------
-    gain, price
-        Functions of a set of positions of features: what it tells (in nats), and what it costs.
-    candidates
-        Positions of the features that can be added.
+    joint
+        Says what features tell together.
+    prices, known
+        The prices, and (M,) the features that are acquired already.
+    candidates, most_candidates
+        Positions of the features that can be added; of more than so many, those with the highest gain for the root of
+        their price on their own.
     start
         What is in every set.
     least_gain
@@ -36,30 +38,50 @@ class SetSearch:
 
     Attributes
     ----------
-    gains : every set that was tried, with its gain
+    found : every set that was tried, with its gain
     """
 
     def __init__(
         self,
-        gain: Callable[[Set], float],
-        price: Callable[[Set], float],
-        candidates: Sequence[int],
+        joint: JointGain,
+        prices: Prices,
+        known: np.ndarray,
+        candidates: np.ndarray,
+        most_candidates: int,
         *,
         start: Set = frozenset(),
         least_gain: float = LEAST_BETTER,
         n_tried: int | None = None,
     ) -> None:
-        self.price, self.candidates, self.start = price, list(candidates), start
+        self.joint, self.prices, self.known, self.start = joint, prices, known, start
         self.least_gain = least_gain
+        alone = np.array([joint.gain(joint.distances(i)) for i in candidates])
+        worth = by_rule(alone, prices.now(known[None])[0, candidates], "root")
+        self.candidates = candidates[np.argsort(-worth, kind="stable")[:most_candidates]].tolist()
         self.n_tried = len(self.candidates) if n_tried is None else n_tried
-        self.gains: dict[Set, float] = {}
-        self._gain = gain
+        self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *start}}
+        self.found: dict[Set, float] = {}
         self._alone = {i: self.gain(start | {i}) - self.gain(start) for i in self.candidates}
 
     def gain(self, chosen: Set) -> float:
-        if chosen not in self.gains:
-            self.gains[chosen] = self._gain(chosen)
-        return self.gains[chosen]
+        """The expected gain of a set."""
+        if chosen not in self.found:
+            self.found[chosen] = float(self.joint.weights @ self.gains(chosen))
+        return self.found[chosen]
+
+    def gains(self, chosen: Set) -> np.ndarray:
+        """(K,) the gain of a set if each completion in turn is the truth."""
+        if not chosen:
+            return np.zeros(len(self.joint.weights))
+        return self.joint.gains(np.sum([self._distances[i] for i in sorted(chosen)], axis=0))
+
+    def price(self, chosen: Set) -> float:
+        """What a set adds to the price, each set-up cost counted once."""
+        return float(self.prices.added(self.known[None], self.mask(chosen)[None])[0, 0])
+
+    def mask(self, chosen: Set) -> np.ndarray:
+        """(M,) the features of a set."""
+        return np.isin(np.arange(len(self.known)), list(chosen))
 
     def best(self, most: float) -> Set:
         """The best set found that costs at most `most`."""

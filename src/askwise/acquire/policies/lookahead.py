@@ -13,7 +13,7 @@ from askwise.epistemic import BeliefModel
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
 from askwise.value import NeighborValue, by_rule, per_cost
-from askwise.value.lookahead import SecondGains, outcomes_of_seconds, second_gains, total_effects
+from askwise.value.lookahead import LabelsAhead, SecondGains, outcomes_of_seconds, second_gains, total_effects
 
 AT_THE_START, LATER = 2000, 400
 """Completions from which two steps are estimated."""
@@ -38,12 +38,13 @@ class Lookahead(Greedy):
     features if there are at most 40; of more, for the 20 with the highest gains and the 20 that change the model's
     answers most in complete rows. The other features are valued as if the best single one followed.
 
-    Features whose value clearly exceeds that of the greedy choice, at the start or after the first purchase, are
-    called gates. Later purchases are valued this way where a gate is not known yet, for the gates and the features
-    with the highest gains, at most 8 in all; otherwise the gain of a feature counts alone. Where the money left pays
-    for only one more feature, it does as well. If a gate comes first, all later gains are those of the labels of
-    similar training rows: models often have not learned well which features matter when. ``policy="auto"``
-    uses it where there are gates; these are determined as if all prices were equal.
+    Features whose value clearly exceeds that of the greedy choice, at the start or after the first purchase, by the
+    model's answers and by the labels of training rows, are called gates. Later purchases are valued this way where a
+    gate is not known yet, for the gates and the features with the highest gains, at most 8 in all; otherwise the gain
+    of a feature counts alone. Where the money left pays for only one more feature, it does as well. If a gate comes
+    first, all later gains are those of the labels of similar training rows: models often have not learned well which
+    features matter when. ``policy="auto"`` uses it where there are gates; these are determined as if all prices were
+    equal.
 
     Parameters
     ----------
@@ -74,14 +75,20 @@ class Lookahead(Greedy):
         start = self._examples(context, np.empty(0, dtype=int))
         self.considered_ = self._candidates(start)
         self._start = self._second_gains(start.rows, self.considered_, AT_THE_START)
+        labels = LabelsAhead(predictor, context.schema)
+        greedy = super().scores(start).argmax(axis=1)
         gates, best, usual = self._gates(start, [self._start])
+        gates = labels.confirmed(gates, greedy, np.empty(0, dtype=int), CLEARLY)
         self.value_ = self.value_.by_labels() if len(gates) else self.value_
-        later = self._examples(context, self.considered_[[best]])
+        first = self.considered_[[best]] if len(gates) else greedy
+        later = self._examples(context, first)
+        greedy = super().scores(later).argmax(axis=1)
         after = [
-            self._second_gains(later.rows.take([r]), np.union1d(self.considered_, greedy), LATER)
-            for r, greedy in enumerate(super().scores(later).argmax(axis=1))
+            self._second_gains(later.rows.take([r]), np.union1d(self.considered_, chosen), LATER)
+            for r, chosen in enumerate(greedy)
         ]
-        self.gates_ = np.union1d(gates, self._gates(later, after, usual)[0]).astype(int)
+        later_gates = labels.confirmed(self._gates(later, after, usual)[0], greedy, first, CLEARLY)
+        self.gates_ = np.union1d(gates, later_gates).astype(int)
         self.lookahead_ = self._report(start, best)
         return self
 
