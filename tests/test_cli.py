@@ -120,6 +120,9 @@ def test_choices_are_told_with_their_reasons():
     policy, cut = choices_in_words(choices)
     assert policy == "policy Greedy (looking ahead, tried from 40 of 500 features, would gain little)"
     assert cut == "on part of the rows only, to save time (2 refits of the model)"
+    choices["policy"] = {"name": "Planned", "lookahead": {**ahead, "n_considered": 500}, "plans": []}
+    plans = "looking ahead would gain little; under a budget, what its rest can buy counts as well"
+    assert choices_in_words(choices)[0] == f"policy Planned ({plans})"
     choices["policy"] = {"name": "Lookahead", "lookahead": {**ahead, "gates": ["switch"]}}
     choices["settling"]["cut_short"] = False
     assert choices_in_words(choices) == ["policy Lookahead (switch: worth most for what to acquire next)"]

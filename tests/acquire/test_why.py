@@ -72,6 +72,7 @@ def test_every_policy_and_adaptation_explains_itself(numbers):
     ways: list[dict[str, Any]] = [
         {"policy": "greedy"},
         {"policy": "lookahead"},
+        {"policy": "planned", "budget": 2},
         {"policy": "static"},
         {"policy": "random"},
         {"adaptation": "mean"},
@@ -92,7 +93,7 @@ def test_every_policy_and_adaptation_explains_itself(numbers):
             session.answer(session.suggest().feature, float(X[session.suggest().feature].iloc[0]))
         assert session.why()["advice"] in ("stop", "nothing left")
         assert session.why()["text"]
-    assert len(reasons) == 5, reasons
+    assert len(reasons) == 6, reasons
     black_box = fitted(X, y, wrap(forest.predict_proba, classes=["high", "low"]))
     assert len(black_box.start().why()["outcomes"]) >= 2
 

@@ -67,6 +67,7 @@ def around_tables():
     local = predict.LocalPredictor(tree, max_models=4)
     yield "local", selector(tree, adaptation=local, epistemic=None, policy="static").fit(X, y)
     yield "look-ahead", selector(tree, epistemic=None, policy="lookahead", costs=prices).fit(X, y)
+    yield "planned", selector(tree, epistemic=None, policy="planned", costs=prices).fit(holed.fillna(0.0), y)
     small = Distilled(n_states=60, hidden=(4,), exact_share=0.3)
     yield "distilled", selector(logistic, policy=small).fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)

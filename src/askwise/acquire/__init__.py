@@ -10,6 +10,7 @@ from askwise.acquire.policies.dqn import DQN
 from askwise.acquire.policies.greedy import Greedy
 from askwise.acquire.policies.lookahead import Lookahead
 from askwise.acquire.policies.orders import Random, Static
+from askwise.acquire.policies.planned import Planned
 from askwise.acquire.stopping.calibrated_stop import CalibratedStop
 from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.stopping.rules import Confidence, Stopping
@@ -28,6 +29,7 @@ __all__ = [
     "Greedy",
     "Lookahead",
     "PaysOff",
+    "Planned",
     "Policy",
     "PolicyMasks",
     "Random",

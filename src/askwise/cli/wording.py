@@ -76,7 +76,8 @@ def _policy_in_words(choice: Mapping[str, Any]) -> str:
         return f"policy {choice['name']} ({', '.join(ahead['gates'])}: worth most for what to acquire next)"
     tried = ahead["n_considered"], ahead["n_features"]
     looked = "" if tried[0] == tried[1] else f", tried from {tried[0]} of {tried[1]} features,"
-    return f"policy {choice['name']} (looking ahead{looked} would gain little)"
+    plans = "; under a budget, what its rest can buy counts as well" if "plans" in choice else ""
+    return f"policy {choice['name']} (looking ahead{looked} would gain little{plans})"
 
 
 def finality(step: Mapping[str, Any]) -> str:

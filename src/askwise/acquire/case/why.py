@@ -36,7 +36,7 @@ def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: D
         **_decision_now(state),
         "feature": suggestion.feature,
         "price": suggestion.cost,
-        "reason": "It is free." if suggestion.cost == 0 else policy.reason,
+        "reason": "It is free." if suggestion.cost == 0 else policy.reason_in(state),
         "change": None if ahead is None else ahead.change,
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
         "alternatives": _alternatives(state, policy, suggestion),

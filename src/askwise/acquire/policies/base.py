@@ -84,6 +84,10 @@ class Policy(BaseEstimator):
         """Whether the scores depend on the budget left at these prices."""
         return self.reads_budget
 
+    def reason_in(self, state: Acquisition) -> str:
+        """`reason`, in the one case of `state`."""
+        return self.reason
+
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         """(n, M) the expected gains per price behind the `scores` of a state; by default the scores themselves."""
         return scores

@@ -41,8 +41,6 @@ class Planned(Greedy):
     planned_ : list of dicts, ready for JSON: the best set for some budgets where nothing is known yet
     """
 
-    reason = "It has the highest expected gain, weighed against its price and what the rest of the budget can buy."
-
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
 
@@ -69,6 +67,11 @@ class Planned(Greedy):
 
     def depends_on_budget(self, prices: Prices) -> bool:
         return True
+
+    def reason_in(self, state: Acquisition) -> str:
+        if np.isinf(state.left[0]):
+            return self.reason
+        return "It has the highest expected gain, weighed against its price and what the rest of the budget can buy."
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
         scores = super().ranked(worth, state)
