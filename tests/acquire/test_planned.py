@@ -49,7 +49,7 @@ def test_auto_plans_at_unequal_prices_only(owner):
 def test_two_halves_are_bought_where_the_money_pays_for_both_but_not_for_a_better_first(owner):
     X, y = data(300, 1)
     greedy = owner.with_policy("greedy")
-    dear, half, other, noise = range(4)
+    dear, half, other = range(3)
     assert (owner.policy_.worth(start(owner))[0, dear] > owner.policy_.worth(start(owner))[0, [half, other]]).all()
     planned, instead = owner.acquire(X, budget=6), greedy.acquire(X, budget=6)
     assert set(planned.order[:, 0]) <= {half, other}
