@@ -60,9 +60,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
         uncertainties are NaN), or an `EpistemicEstimator`. ``"auto"`` takes the first of these that the model allows.
     policy
-        ``"greedy"`` (expected gain for the price), ``"lookahead"`` (with what the best next feature then tells;
-        ``"auto"`` takes it where that pays: see ``policy_.lookahead_``), ``"distilled"`` (``"auto"`` learned by a fast
-        network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order), ``"random"``, or a `Policy`.
+        ``"greedy"`` (expected gain for the price), ``"planned"`` (greedy, weighed by what the rest of the budget can
+        buy), ``"lookahead"`` (with what the best next feature then tells), ``"distilled"`` (the choices of ``"greedy"``
+        or ``"lookahead"``, learned by a fast network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order),
+        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ.
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.

@@ -42,7 +42,7 @@ class Distilled(Policy):
     Parameters
     ----------
     exact
-        The policy to learn from; None = what ``policy="auto"`` stands for.
+        The policy to learn from; None = what ``policy="auto"`` stands for, without plans.
     n_states
         Number of states to learn from, each scored once by the exact policy: most of the time of `fit`.
     n_rounds
