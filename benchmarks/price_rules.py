@@ -1,4 +1,4 @@
-"""Which price rule buys more under a budget? Accuracy and log loss of the greedy policy by each rule, less "per price".
+"""Which rule buys more under a budget? Accuracy and log loss of greedy policies and of plans, less "per price".
 
 Frozen MLP, forest and XGBoost, prices drawn as in `askwise bench`, budgets of 5 % to 50 % of the price of everything.
 Only validation rows are used: the training rows of a benchmark split are split again, so that no test row decides.
@@ -17,14 +17,14 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Greedy
+from askwise.acquire import Greedy, Planned
 from askwise.datasets import load
 from askwise.datasets.dataset import split_rows
 from askwise.reference_models import make_model
 
 TABLES = ("wine", "heart", "cirrhosis", "yeast", "breast_cancer")
 MODELS = ("mlp", "forest", "xgboost")
-RULES = ("per price", "root")
+POLICIES = {"per price": Greedy(price_rule="per price"), "root": Greedy(price_rule="root"), "planned": Planned()}
 N_DRAWS, MOST_HELD = 3, 120
 
 
@@ -48,8 +48,8 @@ def measured(name: str, model: str, seed: int) -> list[dict[str, object]]:
             random_state=seed,
             progress=False,
         ).fit(X, y[fit])
-        for rule in RULES:
-            curve = selector.with_policy(Greedy(price_rule=rule)).evaluate(new, labels).mean()
+        for rule, policy in POLICIES.items():
+            curve = selector.with_policy(policy).evaluate(new, labels).mean()
             row = {"table": name, "model": model, "seed": seed, "rule": rule}
             found.append({**row, "accuracy": 100 * curve["accuracy"], "log loss": curve["log_loss"]})
     return found
