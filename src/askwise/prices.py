@@ -100,7 +100,7 @@ class Prices:
         [[3.0, 1.0]]
         """
         costs, had, wanted = np.asarray(self.costs, dtype=float), mask.astype(float), sets.astype(float)
-        price = wanted @ costs - had @ (wanted * costs).T
+        price = (1 - had) @ (wanted * costs).T
         for together, saving in self.shared:
             before = had[:, together].sum(axis=1, keepdims=True)
             both = before + wanted[:, together].sum(axis=1) - had[:, together] @ wanted[:, together].T

@@ -48,6 +48,29 @@ def test_auto_looks_ahead_where_one_feature_says_which_others_matter(switch, sel
     assert (run.predict() == y).mean() > (greedy.predict() == y).mean() + 0.05
 
 
+@pytest.mark.parametrize("costs", [None, [3, 3, 2, 1, 1, 1]])
+def test_auto_finds_two_features_that_tell_something_only_together(costs):
+    rng = np.random.default_rng(0)
+    a, b, *noise = rng.normal(size=(5, 500))
+    y = ((a * b > 0) ^ (rng.random(500) < 0.05)).astype(int)
+    columns = {"a": a, "b": b, "weak": y + 2.5 * rng.normal(size=500), "c": noise[0], "d": noise[1], "e": noise[2]}
+    X = pd.DataFrame(columns)
+    owner = wrapped(X, y, costs=costs)
+    assert owner.policy_.lookahead_["gates"] == ["a", "b"]
+    budget = 2 if costs is None else 6
+    assert owner.acquire(X[:100], budget=budget).mask_after(2)[:, :2].all(axis=1).mean() > 0.8
+
+
+def test_labels_must_confirm_what_an_overfitted_model_makes_of_many_categories():
+    """A tree that knows every row by its code: after other features, the codes seem to tell everything."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, [400, 400, 5, 5, 5], size=(400, 5)).astype(float), columns=list("abcde"))
+    y = (rng.random(400) < 0.3 + 0.1 * (X["e"] > 2)).astype(int)
+    model = RandomForestClassifier(30, random_state=0).fit(X, y)
+    owner = DynamicFeatureSelector(model, policy="lookahead", epistemic=None, calibration=None, progress=False)
+    assert owner.fit(X, y).policy_.lookahead_["gates"] == []
+
+
 def test_auto_stays_greedy_where_features_add_up():
     X, y = load_wine(return_X_y=True, as_frame=True)
     owner = wrapped(X, y)

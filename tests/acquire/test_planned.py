@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 
-from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import Greedy, Planned
+from askwise import DynamicFeatureSelector, Prices, wrap
+from askwise.acquire import Distilled, Greedy, Planned
+from askwise.vision import PatchGrid
 
 NAMES = ["dear", "half", "other half", "noise"]
 PRICES = [4.0, 3.0, 3.0, 1.0]
@@ -26,7 +29,15 @@ def data(n=600, seed=0):
 
 def selector(**options):
     X, y = data()
-    given = {"costs": PRICES, "epistemic": None, "calibration": None, "random_state": 0, "progress": False, **options}
+    given = {
+        "costs": PRICES,
+        "policy": "planned",
+        "epistemic": None,
+        "calibration": None,
+        "random_state": 0,
+        "progress": False,
+        **options,
+    }
     return DynamicFeatureSelector(LogisticRegression(), **given).fit(X, y)
 
 
@@ -35,11 +46,17 @@ def owner():
     return selector()
 
 
-def test_auto_plans_at_unequal_prices_only(owner):
+def test_auto_plans_at_unequal_prices_only():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    for costs, kind in ((None, Greedy), (range(1, 14), Planned)):
+        auto = DynamicFeatureSelector(GaussianNB(), costs=costs, epistemic=None, calibration=None, progress=False)
+        assert type(auto.fit(X, y).policy_) is kind
+        assert auto.choices_["policy"]["name"] == kind.__name__
+        assert auto.policy_.lookahead_["gates"] == []
+
+
+def test_the_report_has_the_best_set_for_some_budgets(owner):
     assert type(owner.policy_) is Planned
-    assert type(selector(costs=None).policy_) is Greedy
-    assert type(owner.with_policy("planned").policy_) is Planned
-    assert owner.choices_["policy"]["name"] == "Planned"
     plans = owner.choices_["policy"]["plans"]
     assert json.loads(json.dumps(plans)) == plans
     assert all(plan["price"] <= plan["budget"] for plan in plans)
@@ -81,7 +98,7 @@ def test_gains_are_those_of_the_features_whatever_the_plan(owner):
         gains = owner.policy_.gains(owner.policy_.scores(state), state)
         assert_allclose(gains[0], owner.policy_.worth(state)[0] / PRICES, rtol=1e-6)
     session = owner.start(budget=6)
-    assert "what the rest of the budget can buy" in session.why()["reason"]
+    assert "what the rest of the budget can buy, it is expected" in session.why()["reason"]
     assert "budget" not in owner.start().why()["reason"]
 
 
@@ -120,3 +137,34 @@ def test_bad_parameters_are_refused():
     with pytest.raises(ValueError, match="Planned: price_rule must be one of"):
         selector(policy=Planned(price_rule="cheap"))
     assert Planned().get_params() == {"price_rule": "auto", "risk_weight": None}
+
+
+def test_at_equal_prices_every_budget_has_its_own_plan():
+    owner = selector(costs=None, policy="planned")
+    X, y = data(60, 2)
+    evaluated = owner.evaluate(X, y, budgets=[1, 2, 3])["accuracy"]
+    assert evaluated.tolist() == [(owner.acquire(X, budget=b).predict() == y).mean() for b in (1, 2, 3)]
+
+
+def test_a_free_feature_that_is_missing_does_not_end_the_planning():
+    owner = selector(costs=[4.0, 3.0, 3.0, 0.0])
+    assert owner.suggest(np.full((1, 4), np.nan), 6, as_names=True)[0] == "noise"  # it is free
+    without = np.array([True, True, True, False])
+    assert owner.suggest(np.full((1, 4), np.nan), 6, without, as_names=True)[0] in ("half", "other half")
+
+
+def test_a_plan_does_not_let_the_distilled_policy_misstate_gains_and_why_compares_no_shares():
+    owner = selector(policy=Distilled(Planned(), n_states=60, hidden=(4,)))
+    state = start(owner, 6.0)
+    gains = owner.policy_.gains(owner.policy_.scores(state), state)
+    assert_allclose(gains[0], owner.policy_.exact_.worth(state)[0] / PRICES, rtol=1e-6)
+    others = selector().start(budget=6).why()["alternatives"]
+    assert all(other["relative_gain"] is None for other in others)
+
+
+def test_images_are_refused():
+    images, y = np.zeros((12, 1, 4, 4), dtype=np.float32), np.arange(12) % 2
+    model = wrap(lambda pixels: np.full((len(pixels), 2), 0.5), classes=[0, 1])
+    for policy in ("planned", Planned()):
+        with pytest.raises(ValueError, match="images"):
+            DynamicFeatureSelector(model, groups=PatchGrid(2, 2), policy=policy, progress=False).fit(images, y)

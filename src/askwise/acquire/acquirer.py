@@ -254,7 +254,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         """
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
-        one_run = self.prices_.uniform and not chosen.reads_budget
+        one_run = self.prices_.uniform and not chosen.depends_on_budget(self.prices_)
         ends_of = ends_of_one_run if one_run else ends_of_each_budget
         n_jobs = 1 if one_run else max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
         shares = np.array_split(np.array(budgets, dtype=float), n_jobs)

@@ -93,7 +93,7 @@ class Neighbors:
         return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
     def first(self, n_rows: int) -> Neighbors:
-        """The first rows of the pool alone, compared by the same scale."""
+        """The first rows of the pool alone, compared by the same scale; a column complete in the pool is so in them."""
         other = copy.copy(self)
         other.scores, other._by_column = self.scores[:n_rows], np.ascontiguousarray(self._by_column[:, :n_rows])
         other.n_neighbors = min(self.n_neighbors, n_rows)

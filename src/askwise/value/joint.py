@@ -8,6 +8,8 @@ from askwise.predict.neighbors import UNRELATED
 from askwise.schema import Schema
 
 PRIOR = 3.0
+LABEL_PRIOR = 0.5
+"""The `prior` where the truth is the label of a training row."""
 SMALLEST = 1e-12
 
 

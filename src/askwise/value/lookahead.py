@@ -16,7 +16,7 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
 from askwise.value.gain import by_rule
-from askwise.value.joint import JointGain
+from askwise.value.joint import LABEL_PRIOR, JointGain
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions
 
@@ -24,8 +24,7 @@ LEVELS = 4
 """Bins of a number as a first feature; a category, and a number with at most `MOST_LEVELS` values, has its own."""
 MOST_LEVELS = 12
 ROWS_TO_CONFIRM = 600
-LITTLE = 0.5
-"""Rows' worth of weight that the share of each class keeps in a prediction from similar rows."""
+"""Training rows whose labels must say as well that it pays to look ahead."""
 ROWS_PER_LEVEL = 10
 """Completions that an outcome must have in each half; what is rarer counts as one outcome."""
 
@@ -116,20 +115,16 @@ class LabelsAhead:
         n = min(ROWS_TO_CONFIRM, len(predictor.pool_))  # the pool is shuffled
         neighbors, labels = predictor.neighbors_.first(n), np.eye(len(predictor.classes_))[predictor.pool_labels()[:n]]
         self.schema, self.scores = schema, neighbors.scores
-        self.joint = JointGain(self.scores, np.full(n, 1 / n), labels, schema, neighbors.bandwidth, prior=LITTLE)
+        self.joint = JointGain(self.scores, np.full(n, 1 / n), labels, schema, neighbors.bandwidth, prior=LABEL_PRIOR)
 
     def confirmed(self, gates: np.ndarray, instead: np.ndarray, known: np.ndarray, clearly: float) -> np.ndarray:
-        """The `gates` that tell more with a follower that depends on their outcome than other pairs, by a share.
+        """The `gates` that tell more with the best followers of their outcomes than other pairs, by a share.
 
-        A gate is compared with what it tells with the best follower for all of its outcomes, and with what each of the
-        features `instead`, which come first otherwise, tells with its best follower.
+        The others are the features `instead`, which come first otherwise, each with its best follower for all outcomes.
         """
-        if not len(gates):
-            return gates
-        found = {i: self._with_followers(i, known) for i in np.union1d(gates, instead).tolist()}
-        otherwise = max(found[i][1] for i in instead.tolist())
-        bar = {gate: (1 + clearly) * max(otherwise, found[gate][1]) for gate in gates.tolist()}
-        return np.array([gate for gate in bar if (found[gate][0] > bar[gate]).all()], dtype=int)
+        otherwise = max(self._with_followers(i, known)[1] for i in np.unique(instead).tolist())
+        found = {gate: self._with_followers(gate, known)[0] for gate in gates.tolist()}
+        return np.array([gate for gate in found if (found[gate] > (1 + clearly) * otherwise).all()], dtype=int)
 
     def _with_followers(self, first: int, known: np.ndarray) -> tuple[np.ndarray, float]:
         """(2,) gain with the best follower after each outcome, chosen by the other half of the rows; with the best."""

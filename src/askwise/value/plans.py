@@ -11,16 +11,15 @@ from askwise.predict.neighbors import Neighbors
 from askwise.prices import Prices, affordable
 from askwise.rows import EncodedRows
 from askwise.schema import Schema
-from askwise.value.joint import JointGain
+from askwise.value.joint import LABEL_PRIOR, JointGain
 from askwise.value.sets import Set, SetSearch
 
 ROWS = 400
 """Training rows by which sets are valued."""
-PRIOR = 0.5
-"""Rows' worth of weight that the share of each class keeps in a prediction from similar rows."""
 MOST_CANDIDATES = 40
 """Features that are combined: of more, those that tell most on their own."""
 N_TRIED = 6
+"""Features that are tried at each step of the search."""
 LEAST_GAIN = -0.02
 """Nats. The estimate by a kernel counts what tells little as a loss, but money that is left over buys nothing."""
 LEVELS = (*np.arange(0.05, 0.525, 0.05), 0.65, 0.8)
@@ -28,6 +27,8 @@ LEVELS = (*np.arange(0.05, 0.525, 0.05), 0.65, 0.8)
 KEPT = 20
 """Sets that are kept for each of `N_PRICES` prices, the best within it."""
 N_PRICES = 60
+DIGITS = 9
+"""Values are rounded, so that those of a row do not depend on the size of the batch."""
 PRIOR_ROWS = 50.0
 """In rows: how strongly the value of a set for the rows that resemble a case is drawn to that for all rows."""
 
@@ -58,13 +59,14 @@ class Plans:
         weights = self.neighbors.weights(self.neighbors.squared_distances(rows))
         n_alike = 1 / (weights**2).sum(axis=1, keepdims=True)
         share = n_alike / (n_alike + PRIOR_ROWS)
-        return np.asarray(share * (weights @ self.gains.T) + (1 - share) * self.gains.mean(axis=1))
+        values = share * (weights @ self.gains.T) + (1 - share) * self.gains.mean(axis=1)
+        return np.asarray(values.round(DIGITS))
 
     def promise(
         self, rows: EncodedRows, mask: np.ndarray, available: np.ndarray, left: np.ndarray, prices: Prices
     ) -> np.ndarray:
         """(n, M) expected gain of the best set with each feature that the money `left` (n,) completes; -inf: none."""
-        lacking = (~mask & ~available).astype(float) @ self.sets.T > 0
+        lacking = (~mask & ~available & (np.asarray(prices.costs) > 0)).astype(float) @ self.sets.T > 0
         within = affordable(prices.added(mask, self.sets), left[:, None]) & ~lacking
         values = np.where(within, self.values(rows), -np.inf)
         found = [values[:, with_it].max(axis=1, initial=-np.inf) for with_it in self.sets.T]
@@ -85,7 +87,7 @@ def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) 
     neighbors = predictor.neighbors_.first(n)
     answers = predictor.model_(EncodedRows(predictor.pool_[:n]))[:, : len(predictor.classes_)]
     labels, weights = predictor.pool_labels()[:n], np.full(n, 1 / n)
-    joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, PRIOR)
+    joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, LABEL_PRIOR)
     free = np.asarray(prices.costs) == 0
     search = SetSearch(
         joint,
@@ -105,7 +107,7 @@ def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) 
 
 def _worth_keeping(search: SetSearch) -> list[Set]:
     """The best sets within each of some prices, in the order in which they were found."""
-    sets, gains = list(search.found), np.array(list(search.found.values()))
+    sets, gains = list(search.tried), np.array(list(search.tried.values()))
     order, price = np.argsort(-gains, kind="stable"), np.array([search.price(chosen) for chosen in sets])
     budgets = np.linspace(0, search.prices.total(), N_PRICES)
     kept = np.unique(np.concatenate([order[affordable(price[order], budget)][:KEPT] for budget in budgets]))

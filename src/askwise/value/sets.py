@@ -11,6 +11,7 @@ from askwise.value.joint import JointGain
 RULES = ("per price", "root", "gain")
 """How the next feature of a set is chosen: gain for the price, for its root, or the gain alone."""
 MOST_SWAPS = 10
+"""After each forward selection."""
 LEAST_BETTER = 1e-4
 """Nats by which a swap must improve a set."""
 
@@ -38,7 +39,7 @@ class SetSearch:
 
     Attributes
     ----------
-    found : every set that was tried, with its gain
+    tried : every set that was tried, at any price, with its gain
     """
 
     def __init__(
@@ -60,14 +61,14 @@ class SetSearch:
         self.candidates = candidates[np.argsort(-worth, kind="stable")[:most_candidates]].tolist()
         self.n_tried = len(self.candidates) if n_tried is None else n_tried
         self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *start}}
-        self.found: dict[Set, float] = {}
+        self.tried: dict[Set, float] = {}
         self._alone = {i: self.gain(start | {i}) - self.gain(start) for i in self.candidates}
 
     def gain(self, chosen: Set) -> float:
         """The expected gain of a set."""
-        if chosen not in self.found:
-            self.found[chosen] = float(self.joint.weights @ self.gains(chosen))
-        return self.found[chosen]
+        if chosen not in self.tried:
+            self.tried[chosen] = float(self.joint.weights @ self.gains(chosen))
+        return self.tried[chosen]
 
     def gains(self, chosen: Set) -> np.ndarray:
         """(K,) the gain of a set if each completion in turn is the truth."""

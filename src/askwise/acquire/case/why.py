@@ -82,6 +82,7 @@ def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) ->
     prices = np.array([price for _, price, _ in compared])
     gains = np.array([max(gain, 0.0) for _, _, gain in compared]) * prices  # those of the ranking are per price
     weighed = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
+    comparable &= bool(weighed[0] >= weighed.max())  # a plan can rank a feature of lower gain first
     return [
         {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and price else None}
         for (name, price, _), share in zip(compared[1:], weighed[1:], strict=True)

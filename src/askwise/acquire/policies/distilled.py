@@ -14,6 +14,7 @@ from askwise.acquire.policies.base import Policy, PolicyContext
 from askwise.acquire.policies.greedy import Greedy
 from askwise.acquire.policies.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
 from askwise.acquire.policies.lookahead import Lookahead
+from askwise.acquire.policies.planned import Planned
 from askwise.acquire.policies.teachers import Teacher, teachers_of
 from askwise.acquire.stopping.pays_off import ExpectedSaving
 from askwise.errors import InvalidInput
@@ -149,6 +150,8 @@ class Distilled(Policy):
         return found
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
+        if isinstance(self.exact_, Planned):  # the network does not know how far each score is that of a plan
+            return self.exact_.gains(self.exact_.scores(state), state)
         return Greedy.gains(self.exact_, scores, state) if isinstance(self.exact_, Greedy) else scores
 
     def _train(self, teachers: list[Teacher], context: PolicyContext, n: int, rng: np.random.Generator) -> None:

@@ -75,10 +75,9 @@ class Lookahead(Greedy):
         start = self._examples(context, np.empty(0, dtype=int))
         self.considered_ = self._candidates(start)
         self._start = self._second_gains(start.rows, self.considered_, AT_THE_START)
-        labels = LabelsAhead(predictor, context.schema)
         greedy = super().scores(start).argmax(axis=1)
         gates, best, usual = self._gates(start, [self._start])
-        gates = labels.confirmed(gates, greedy, np.empty(0, dtype=int), CLEARLY)
+        gates = self._confirmed(gates, greedy, np.empty(0, dtype=int))
         self.value_ = self.value_.by_labels() if len(gates) else self.value_
         first = self.considered_[[best]] if len(gates) else greedy
         later = self._examples(context, first)
@@ -87,7 +86,7 @@ class Lookahead(Greedy):
             self._second_gains(later.rows.take([r]), np.union1d(self.considered_, chosen), LATER)
             for r, chosen in enumerate(greedy)
         ]
-        later_gates = labels.confirmed(self._gates(later, after, usual)[0], greedy, first, CLEARLY)
+        later_gates = self._confirmed(self._gates(later, after, usual)[0], greedy, first)
         self.gates_ = np.union1d(gates, later_gates).astype(int)
         self.lookahead_ = self._report(start, best)
         return self
@@ -191,6 +190,14 @@ class Lookahead(Greedy):
         clearly &= ((found - instead) / len(followed) > CLEARLY * usual).all(axis=0)
         clearly &= np.asarray(states.prices.costs)[self.considered_] > 0  # free features are acquired first anyway
         return self.considered_[clearly], int(found.sum(axis=0).argmax()), float(instead.mean() / len(followed))
+
+    def _confirmed(self, gates: np.ndarray, instead: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """The gates that labels confirm; images are not compared by their labels."""
+        assert isinstance(self.value_, NeighborValue)
+        schema = self.value_.schema
+        if not len(gates) or not schema.tabular:
+            return gates
+        return LabelsAhead(self.value_.predictor, schema).confirmed(gates, instead, known, CLEARLY)
 
     def _report(self, start: Acquisition, best: int) -> dict[str, Any]:
         greedy, names = int(super().scores(start)[0].argmax()), start.schema.features

@@ -1,4 +1,4 @@
-"""A policy that plans what a budget can buy: the best set first, then the feature of it that tells most."""
+"""A policy that plans what a budget can buy: features of good sets that the money can complete come first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.policies.base import Policy, PolicyContext
 from askwise.acquire.policies.greedy import Greedy
+from askwise.errors import InvalidInput
 from askwise.prices import Prices
 from askwise.value import NeighborValue
 from askwise.value.plans import LEVELS, Plans, make_plans
@@ -16,6 +17,7 @@ from askwise.value.plans import LEVELS, Plans, make_plans
 SHARPNESS = 100.0
 """Per nat: a feature whose best plan is worth .01 nats less than that of another counts e times less."""
 SMALLEST = 1e-20
+"""Least weight of a feature, so that its gain can be told from its score."""
 
 
 class Planned(Greedy):
@@ -28,7 +30,9 @@ class Planned(Greedy):
     feature may leave too little for two others that tell more together. `fit` searches sets of features within budgets
     from 5 % to 80 % of the price of everything, and values them by how well the labels of training rows are predicted
     from similar rows (`Plans`). For a case, the rows that resemble it count more. After each answer the plan is made
-    again. Without a budget it is `Greedy`.
+    again. Without a budget it is `Greedy`, and features that are expected to tell nothing are not weighed. The sets are
+    found by forward selection with swaps, which can miss features that tell something only together; `Lookahead` finds
+    those.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ class Planned(Greedy):
         super().__init__("neighbors", risk_weight, price_rule)
 
     def fit(self, context: PolicyContext) -> Self:
+        if not context.schema.tabular:
+            raise InvalidInput("Planned is for tables; for images, use Greedy().")
         super().fit(context)
         return self._plan(context)
 
@@ -62,7 +68,7 @@ class Planned(Greedy):
         return self
 
     def refitted(self, context: PolicyContext) -> Policy:
-        """Cross-fitting has no budgets, so that there is nothing to plan."""
+        """Cross-fitting has no budgets, so there is nothing to plan."""
         return Greedy(risk_weight=self.risk_weight, price_rule=self.price_rule).fit(context)
 
     def depends_on_budget(self, prices: Prices) -> bool:
@@ -71,7 +77,7 @@ class Planned(Greedy):
     def reason_in(self, state: Acquisition) -> str:
         if np.isinf(state.left[0]):
             return self.reason
-        return "It has the highest expected gain, weighed against its price and what the rest of the budget can buy."
+        return "Together with what the rest of the budget can buy, it is expected to tell most for its price."
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
         scores = super().ranked(worth, state)
