@@ -140,7 +140,7 @@ def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
 def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
     """The fitted policy; for ``"auto"`` a greedy one where it does not pay to look ahead, with plans at unequal prices.
 
-    At equal prices every set of so many features costs the same, and greedy choices are as good.
+    At equal prices every set of so many features costs the same; plans have been compared at unequal prices only.
     """
     if policy != "auto" or not isinstance(fitted, Lookahead):
         return fitted

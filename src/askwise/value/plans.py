@@ -17,7 +17,7 @@ from askwise.value.sets import Set, SetSearch
 ROWS = 400
 """Training rows by which sets are valued."""
 MOST_CANDIDATES = 40
-"""Features that are combined: of more, those that tell most on their own."""
+"""Features that are combined: of more, those that tell most on their own for the root of their price."""
 N_TRIED = 6
 """Features that are tried at each step of the search."""
 LEAST_GAIN = -0.02
