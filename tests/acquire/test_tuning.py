@@ -70,6 +70,7 @@ def test_the_choice_does_not_refit_more_often(monkeypatch):
     assert len(fits) == 2 * before > 0
 
 
+@pytest.mark.filterwarnings("ignore:The wrapped model keeps")
 def test_a_model_that_cannot_be_cloned_is_reproduced_from_rows_left_out():
     found = fitted(function, adaptation="pooled")
     assert found.choices_["answer"]["by"] == REPRODUCTION

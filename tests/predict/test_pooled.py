@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from tests.made import patients
 
 from askwise.predict import ConditionalPredictor, PooledPredictor
-from askwise.predict.class_gaussians import ClassGaussians
+from askwise.predict.class_gaussians import ClassGaussians, chosen_gaussians
 from askwise.predict.pooled import fit_weights, pooled
 from askwise.rows import EncodedRows
 
@@ -33,7 +33,7 @@ def test_marginals_are_those_of_the_joint_density():
         there = np.flatnonzero(~np.isnan(row))
         expected = made.log_prior.copy()
         for c in range(3 if len(there) else 0):
-            normal = multivariate_normal(made.means[c, there], made.covariance[np.ix_(there, there)])
+            normal = multivariate_normal(made.means[c, there], made.covariances[0][np.ix_(there, there)])
             expected[c] += normal.logpdf(np.clip(row[there], -2.5, 2.5))
         assert_allclose(logs, log_softmax(expected), atol=1e-9)
     assert (np.argmax(made.log_proba(scores), axis=1) == y).mean() > 0.6
@@ -42,7 +42,7 @@ def test_marginals_are_those_of_the_joint_density():
 def test_missing_training_cells_do_not_make_columns_less_variable():
     scores, y = correlated(2000)
     holed = np.where(np.random.default_rng(1).random(scores.shape) < 0.5, np.nan, scores)
-    variances = [np.diag(ClassGaussians(cells, y, NO_CATEGORY, 3).covariance) for cells in (scores, holed)]
+    variances = [np.diag(ClassGaussians(cells, y, NO_CATEGORY, 3).covariances[0]) for cells in (scores, holed)]
     assert_allclose(variances[1], variances[0], rtol=0.15)
 
 
@@ -54,6 +54,45 @@ def test_categories_count_by_their_frequency_and_new_ones_say_nothing():
     proba = np.exp(made.log_proba(np.array([[0.0], [1.0], [2.0], [np.nan]])))
     assert_allclose(proba[[0, 1], [0, 1]], 0.8, atol=0.05)
     assert_allclose(proba[2:], 0.5, atol=0.06)
+
+
+def test_a_rare_category_says_little_however_many_there_are():
+    y = np.arange(400) % 2
+    codes = np.arange(400.0)  # as many categories as rows: each occurs once
+    made = ClassGaussians(codes[:, None], y, np.array([True]), 2)
+    assert np.abs(made.log_proba(codes[:, None])).max() < np.log(2.2)
+
+
+def different_spreads(n, seed=0):
+    """Two classes with the same means; in one of them the four columns vary three times as much."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    return rng.normal(size=(n, 4)) * np.where(y, 0.4, 1.2)[:, None], y
+
+
+def test_classes_have_covariances_of_their_own_where_that_predicts_better():
+    scores, y = different_spreads(600)
+    rng = np.random.default_rng(0)
+    made = chosen_gaussians(scores, y, NO_CATEGORY, 2, rng)
+    assert made.common_rows is not None
+    new, labels = different_spreads(600, seed=1)
+    assert (made.log_proba(new).argmax(axis=1) == labels).mean() > 0.8
+    assert (ClassGaussians(scores, y, NO_CATEGORY, 2).log_proba(new).argmax(axis=1) == labels).mean() < 0.6
+    scores, y = correlated(60)
+    assert chosen_gaussians(scores, y, NO_CATEGORY, 3, rng).common_rows in (None, 300.0)
+
+
+def test_own_covariances_have_exact_marginals_too():
+    scores, y = different_spreads(300)
+    made = ClassGaussians(scores, y, NO_CATEGORY, 2, common_rows=10.0)
+    row = np.array([0.3, np.nan, -1.0, np.nan])
+    expected = made.log_prior.copy()
+    for c in range(2):
+        covariance = made.covariances[c][np.ix_([0, 2], [0, 2])]
+        expected[c] += multivariate_normal(made.means[c, [0, 2]], covariance).logpdf(row[[0, 2]])
+    assert_allclose(made.log_proba(row[None])[0], log_softmax(expected), atol=1e-9)
+    alone = different_spreads(300)[0][y == 0]
+    assert_allclose(np.diag(made.covariances[0]), alone.var(axis=0), rtol=0.2)
 
 
 def test_a_class_without_rows_and_a_constant_column():

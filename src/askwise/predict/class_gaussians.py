@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_softmax
 from sklearn.covariance import ledoit_wolf
 
@@ -11,14 +10,27 @@ LARGEST_SCORE = 2.5
 """Normal scores are clipped here: single extreme cells must not decide alone."""
 RIDGE = 0.02
 PRIOR_ROWS = 3.0
-"""In rows: how strongly means and frequencies of a class are drawn to those of all rows."""
+"""In rows: how strongly the means of a class are drawn to those of all rows."""
+CATEGORY_ROWS = 10.0
+"""In rows: how strongly the shares of the classes among rows of a category are drawn to those among all rows."""
+COMMON_ROWS = (None, 300.0, 100.0, 30.0, 10.0)
+"""In rows: how strongly the covariance of a class is drawn to that of all classes, to choose from; None: entirely."""
+MOST_COLUMNS = 100
+"""With more numbers, all classes share one covariance: theirs would take long to compute and to compare."""
+ROWS_TO_CHOOSE, N_FOLDS, N_SUBSETS = 1500, 3, 10
+SMALLEST = 1e-3
+"""A class is not held less likely than this when covariances are compared, nor where answers are pooled."""
 
 
 class ClassGaussians:
-    r"""Numbers are Gaussian within a class, with one covariance :math:`\Sigma` for all classes; categories independent.
+    r"""Numbers are Gaussian within a class, categories independent of each other and of the numbers.
 
-    .. math:: \log q(y \mid x_S) = \log \pi_y + \mu_{yS}^T \Sigma_S^{-1} (z_S - \mu_{yS} / 2)
-              + \sum_{j \in S \text{ category}} \log q(x_j \mid y) + \text{const}
+    .. math:: \log q(y \mid x_S) = \log \pi_y + \log N(z_S; \mu_{yS}, \Sigma_{yS})
+              + \sum_{j \in S \text{ category}} \log q(x_j \mid y) + \text{const}, \qquad
+              \Sigma_y = \frac{n_y \hat\Sigma_y + k \Sigma}{n_y + k}
+
+    with the covariance :math:`\Sigma` within all classes, and that of the :math:`n_y` rows of a class, which is drawn
+    to it.
 
     Parameters
     ----------
@@ -30,17 +42,30 @@ class ClassGaussians:
         (D,) bool.
     n_classes
         C.
+    common_rows
+        k; None: all classes have the covariance :math:`\Sigma`.
     """
 
-    def __init__(self, scores: np.ndarray, y: np.ndarray, is_category: np.ndarray, n_classes: int) -> None:
+    def __init__(
+        self,
+        scores: np.ndarray,
+        y: np.ndarray,
+        is_category: np.ndarray,
+        n_classes: int,
+        common_rows: float | None = None,
+    ) -> None:
         self.numbers = np.flatnonzero(~is_category)
+        self.common_rows = common_rows
         one_hot = np.eye(n_classes)[y]  # (N, C)
         self.log_prior = np.log((one_hot.sum(axis=0) + 1) / (len(y) + n_classes))
         cells = _clipped(scores[:, self.numbers])
         there = ~np.isnan(cells)
         filled = np.where(there, cells, 0.0)
         self.means = (one_hot.T @ filled) / (one_hot.T @ there + PRIOR_ROWS)  # (C, numbers)
-        self.covariance = _within(np.where(there, cells - self.means[y], 0.0), there)
+        # Missing cells, 0 here, must not make a column less variable.
+        scale = np.sqrt(np.maximum(there.mean(axis=0), 1 / len(there)))
+        deviations = np.where(there, cells - self.means[y], 0.0) / scale
+        self.covariances = _covariances(deviations, one_hot, common_rows)  # (C or 1, numbers, numbers)
         codes = {int(j): scores[:, j] for j in np.flatnonzero(is_category)}
         self.log_ratios = {j: _log_ratios(column, one_hot) for j, column in codes.items()}
 
@@ -61,27 +86,74 @@ class ClassGaussians:
 
     def _log_densities(self, cells: np.ndarray, pattern: np.ndarray) -> np.ndarray:
         """(n, C) log densities of the numbers marked by `pattern`, up to what all classes share."""
-        means = self.means[:, pattern]
-        directions = cho_solve(cho_factor(self.covariance[np.ix_(pattern, pattern)]), means.T)  # (S, C)
-        return np.asarray(cells @ directions - (means * directions.T).sum(axis=1) / 2)
+        triangles = np.linalg.cholesky(self.covariances[:, pattern][:, :, pattern])
+        deviations = cells.T - self.means[:, pattern, None]  # (C, S, n)
+        squares = (np.linalg.solve(triangles, deviations) ** 2).sum(axis=1)
+        log_volumes = np.log(np.diagonal(triangles, axis1=1, axis2=2)).sum(axis=1)  # (C or 1,)
+        return np.asarray(-(squares / 2 + log_volumes[:, None]).T)
+
+
+def chosen_gaussians(
+    scores: np.ndarray, y: np.ndarray, is_category: np.ndarray, n_classes: int, rng: np.random.Generator
+) -> ClassGaussians:
+    """`ClassGaussians` with the `COMMON_ROWS` of least log loss on left-out rows, of which random columns are known."""
+    fitted = COMMON_ROWS if 0 < np.sum(~is_category) <= MOST_COLUMNS else COMMON_ROWS[:1]
+    if len(fitted) > 1:
+        at = rng.permutation(len(y))[:ROWS_TO_CHOOSE]
+        size = rng.integers(1, max(2, len(is_category) // 2 + 1), size=N_SUBSETS)
+        shown = rng.random((N_SUBSETS, len(is_category))).argsort(axis=1).argsort(axis=1) < size[:, None]
+        common_rows = min(fitted, key=lambda k: _loss(scores[at], y[at], is_category, n_classes, k, shown))
+    else:
+        common_rows = None
+    return ClassGaussians(scores, y, is_category, n_classes, common_rows)
+
+
+def _loss(
+    scores: np.ndarray,
+    y: np.ndarray,
+    is_category: np.ndarray,
+    n_classes: int,
+    common_rows: float | None,
+    shown: np.ndarray,
+) -> float:
+    """Log loss on shuffled rows, a fold of them left out at a time, if the columns `shown` (subsets, D) are known."""
+    fold, total = np.arange(len(y)) % N_FOLDS, 0.0
+    for k in np.unique(fold):
+        held = fold == k
+        made = ClassGaussians(scores[~held], y[~held], is_category, n_classes, common_rows)
+        for columns in shown:
+            logs = made.log_proba(np.where(columns, scores[held], np.nan))[np.arange(held.sum()), y[held]]
+            total -= np.maximum(logs, np.log(SMALLEST)).sum()
+    return total
 
 
 def _clipped(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
 
 
-def _within(residuals: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Ledoit-Wolf covariance of deviations from class means; missing cells, 0 here, do not make it smaller."""
-    if not residuals.shape[1]:
-        return np.empty((0, 0))
-    scaled = residuals / np.sqrt(np.maximum(there.mean(axis=0), 1 / len(there)))
-    return np.asarray(ledoit_wolf(scaled, assume_centered=True)[0] + RIDGE * np.eye(residuals.shape[1]))
+def _covariances(deviations: np.ndarray, one_hot: np.ndarray, common_rows: float | None) -> np.ndarray:
+    """(C, D, D) covariance of each class, or (1, D, D) that of all, from deviations (N, D) from class means."""
+    n_columns = deviations.shape[1]
+    if not n_columns:
+        return np.empty((1, 0, 0))
+    ridge = RIDGE * np.eye(n_columns)
+    common = (ledoit_wolf(deviations, assume_centered=True)[0] + ridge)[None]
+    if common_rows is None:
+        return np.asarray(common)
+    own = np.stack([(deviations * member[:, None]).T @ deviations for member in one_hot.T])
+    n_rows = one_hot.sum(axis=0)[:, None, None]
+    return np.asarray((own + n_rows * ridge + common_rows * common) / (n_rows + common_rows))
 
 
 def _log_ratios(codes: np.ndarray, one_hot: np.ndarray) -> np.ndarray:
-    """(categories, C) log of the frequency of each category within a class over that among all rows."""
+    """(categories, C) log of the share of each class among the rows of a category over that among all rows.
+
+    By Bayes' rule that is q(x_j | y) / q(x_j). What is shrunk is the share, so that a category with few rows says
+    little, however many categories there are.
+    """
     there = ~np.isnan(codes)
-    counts = np.eye(int(codes[there].max()) + 1)[codes[there].astype(int)].T @ one_hot[there]  # (categories, C)
-    overall = (counts.sum(axis=1) + 1) / (counts.sum() + len(counts))
-    within = (counts + PRIOR_ROWS * overall[:, None]) / (counts.sum(axis=0) + PRIOR_ROWS)
-    return np.asarray(np.log(within / overall[:, None]))
+    n_categories = int(codes[there].max(initial=-1)) + 1
+    counts = np.eye(n_categories)[codes[there].astype(int)].T @ one_hot[there]  # (categories, C)
+    overall = (counts.sum(axis=0) + 1) / (counts.sum() + counts.shape[1])
+    within = (counts + CATEGORY_ROWS * overall) / (counts.sum(axis=1, keepdims=True) + CATEGORY_ROWS)
+    return np.asarray(np.log(within / overall))

@@ -7,12 +7,11 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from askwise.predict.belief import Completions
-from askwise.predict.class_gaussians import ClassGaussians
+from askwise.predict.class_gaussians import SMALLEST, ClassGaussians, chosen_gaussians
 from askwise.predict.conditional import ConditionalPredictor
+from askwise.randomness import generator
 from askwise.rows import EncodedRows
 
-SMALLEST = 1e-3
-"""Probabilities are raised to this before they are pooled: none excludes what the other holds possible."""
 PENALTY = 5.0
 """In cases: how strongly both weights are drawn to 1/2."""
 EQUAL = (0.5, 0.5)
@@ -42,7 +41,8 @@ class PooledPredictor(ConditionalPredictor):
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
         super()._fit(rows, y)
         scores = self.neighbors_.scale(rows.values)
-        self.gaussians_ = ClassGaussians(scores, y, self.schema_.is_category, len(self.classes_))
+        rng = generator(self.random_state)
+        self.gaussians_ = chosen_gaussians(scores, y, self.schema_.is_category, len(self.classes_), rng)
 
     def second_opinion(self, rows: EncodedRows) -> np.ndarray:
         """(n, C) log Q(y | x_S)."""
