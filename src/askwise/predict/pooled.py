@@ -23,9 +23,10 @@ class PooledPredictor(ConditionalPredictor):
     .. math:: p(y \mid x_S) \propto P(y \mid x_S)^a \, Q(y \mid x_S)^b
 
     Q are Gaussians for each class (`ClassGaussians`), whose marginals on any subset are exact; they are learned from
-    the labels and do not know the wrapped model. Complete rows get the wrapped model's own answer. Where the wrapped
-    model is much better than Gaussians, pooling changes little; where it overfits, Q takes over, and the answers agree
-    less often with the model's. Completions, gains and agreement are those of `ConditionalPredictor`.
+    the labels and do not know the wrapped model. How far the covariances of the classes differ is chosen by
+    cross-validation. Complete rows get the wrapped model's own answer. Where the wrapped model is much better than
+    Gaussians, pooling changes little; where it overfits, Q takes over, and the answers agree less often with the
+    model's. Completions, gains and agreement are those of `ConditionalPredictor`.
 
     Parameters as in `ConditionalPredictor`.
 

@@ -75,12 +75,12 @@ def _tune(
     proba = states.by_width[:, best]
     beliefs.settle(answer_bandwidth_=predictor.widths[best])
     choices = {"answer": _width_described(predictor, losses, UNSEEN)}
-    if states.second is None:
+    if states.second is None or not isinstance(predictor, PooledPredictor):
         return replace(states, proba=proba), choices, {}
     weights = fit_weights(proba, states.second, states.labels, len(np.unique(states.case)))
     mixed = pooled(proba, states.second, weights)
     beliefs.settle(pooling_weights_=weights)
-    choices["pooling"] = _weights_described(weights, UNSEEN)
+    choices["pooling"] = _pooling_described(predictor, UNSEEN)
     _warn_if_little(choices["pooling"]["model_share"])
     report = losses_by_size(states.size, log_losses(proba, states.labels), log_losses(mixed, states.labels))
     stages = {"pooling": report.assign(model_share=choices["pooling"]["model_share"])}
@@ -98,7 +98,7 @@ def _tune_on_training_rows(beliefs: BeliefModel, seed: int | None) -> Choices:
         beliefs.settle(answer_bandwidth_=predictor.widths[int(np.argmin(losses))])
     choices = {"answer": _width_described(predictor, losses, REPRODUCTION)}
     if isinstance(predictor, PooledPredictor):
-        choices["pooling"] = _weights_described(predictor.pooling_weights_, "default: there are no unseen rows")
+        choices["pooling"] = _pooling_described(predictor, "default: there are no unseen rows")
     return choices
 
 
@@ -129,9 +129,11 @@ def _width_described(predictor: ConditionalPredictor, losses: Any, by: str) -> C
     return {"width": float(predictor.answer_bandwidth_), "by": by, "log_loss": log_loss}
 
 
-def _weights_described(weights: tuple[float, float], by: str) -> Choices:
-    share = weights[0] / max(sum(weights), 1e-12)
-    return {"model_weight": weights[0], "second_weight": weights[1], "model_share": share, "by": by}
+def _pooling_described(predictor: PooledPredictor, by: str) -> Choices:
+    first, second = predictor.pooling_weights_
+    share, common_rows = first / max(first + second, 1e-12), predictor.gaussians_.common_rows
+    own = "of all classes" if common_rows is None else f"of each class, drawn to that of all by {common_rows:g} rows"
+    return {"model_weight": first, "second_weight": second, "model_share": share, "by": by, "covariance": own}
 
 
 def _calibration_described(calibration: Calibration, report: pd.DataFrame) -> Choices:
@@ -144,6 +146,6 @@ def _warn_if_little(share: float) -> None:
     if share < LITTLE_WEIGHT:
         warnings.warn(
             f"The wrapped model keeps {share:.0%} of the weight in the pooled answers: on unseen, incomplete rows a "
-            "simple model of each class predicts better. It probably overfits; regularize it more.",
+            "simple model of each class predicts better. It probably overfits (regularize it more) or is too simple.",
             stacklevel=4,
         )
