@@ -6,6 +6,8 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.covariance import ledoit_wolf
 
+from askwise.subsets import sample_of_sizes, unique_masks
+
 LARGEST_SCORE = 2.5
 """Normal scores are clipped here: single extreme cells must not decide alone."""
 RIDGE = 0.02
@@ -76,9 +78,9 @@ class ClassGaussians:
             known = np.flatnonzero(scores[:, j] < len(ratios))  # neither missing nor a new category
             logs[known] += ratios[scores[known, j].astype(int)]
         cells = _clipped(scores[:, self.numbers])
-        patterns, of_row = np.unique(~np.isnan(cells), axis=0, return_inverse=True)
-        order = np.argsort(of_row.reshape(-1), kind="stable")
-        ends = np.cumsum(np.bincount(of_row.reshape(-1), minlength=len(patterns)))
+        patterns, of_row = unique_masks(~np.isnan(cells))
+        order = np.argsort(of_row, kind="stable")
+        ends = np.cumsum(np.bincount(of_row, minlength=len(patterns)))
         for pattern, rows in zip(patterns, np.split(order, ends[:-1]), strict=True):
             if pattern.any():
                 logs[rows] += self._log_densities(cells[rows][:, pattern], pattern)
@@ -101,7 +103,7 @@ def chosen_gaussians(
     if len(fitted) > 1:
         at = rng.permutation(len(y))[:ROWS_TO_CHOOSE]
         size = rng.integers(1, max(2, len(is_category) // 2 + 1), size=N_SUBSETS)
-        shown = rng.random((N_SUBSETS, len(is_category))).argsort(axis=1).argsort(axis=1) < size[:, None]
+        shown = sample_of_sizes(size, len(is_category), rng)
         common_rows = min(fitted, key=lambda k: _loss(scores[at], y[at], is_category, n_classes, k, shown))
     else:
         common_rows = None
@@ -152,8 +154,9 @@ def _log_ratios(codes: np.ndarray, one_hot: np.ndarray) -> np.ndarray:
     little, however many categories there are.
     """
     there = ~np.isnan(codes)
-    n_categories = int(codes[there].max(initial=-1)) + 1
-    counts = np.eye(n_categories)[codes[there].astype(int)].T @ one_hot[there]  # (categories, C)
+    known = codes[there].astype(int)
+    n_categories = int(known.max(initial=-1)) + 1
+    counts = np.stack([np.bincount(known, member, n_categories) for member in one_hot[there].T], axis=1)
     overall = (counts.sum(axis=0) + 1) / (counts.sum() + counts.shape[1])
     within = (counts + CATEGORY_ROWS * overall) / (counts.sum(axis=1, keepdims=True) + CATEGORY_ROWS)
     return np.asarray(np.log(within / overall))
