@@ -15,7 +15,7 @@ PRIOR_ROWS = 3.0
 """In rows: how strongly the means of a class are drawn to those of all rows."""
 CATEGORY_ROWS = 10.0
 """In rows: how strongly the shares of the classes among rows of a category are drawn to those among all rows."""
-COMMON_ROWS = (None, 300.0, 100.0, 30.0, 10.0)
+COMMON_ROWS: tuple[float | None, ...] = (None, 300.0, 100.0, 30.0, 10.0)
 """In rows: how strongly the covariance of a class is drawn to that of all classes, to choose from; None: entirely."""
 MOST_COLUMNS = 100
 """With more numbers, all classes share one covariance: theirs would take long to compute and to compare."""
