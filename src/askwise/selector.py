@@ -98,7 +98,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         temperatures; and how often the model was refitted for it, at most 30 fit times or 10 s, whichever is longer
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
-        or "calibration" (sizes in features); absent where none is done
+        or "calibration" (sizes in features), which is kept for all sizes or none; absent where none is done
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_ : the stopping rule of the last `calibrate_stop`, or None

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import LogisticRegression
 from tests.made import patients
 
+import askwise
 from askwise.predict import ConditionalPredictor, PooledPredictor
 from askwise.predict.class_gaussians import ClassGaussians, chosen_gaussians
 from askwise.predict.pooled import fit_weights, pooled
@@ -129,8 +130,9 @@ def test_only_the_answers_on_incomplete_rows_differ_from_those_by_completions():
     model = LogisticRegression(max_iter=1000).fit(numbers, y)
     plain, mixed = (kind(model, random_state=0).fit(numbers, y) for kind in (ConditionalPredictor, PooledPredictor))
     rows = EncodedRows(numbers.to_numpy()).masked(np.random.default_rng(0).random(numbers.shape) < 0.6)
-    complete = rows.observed.all(axis=1)
+    complete, nothing = rows.observed.all(axis=1), ~rows.observed.any(axis=1)
     assert 0 < complete.sum() < len(rows)
+    assert nothing.any()
     first, second = plain.believe(rows), mixed.believe(rows)
     assert first.completions is not None
     assert second.completions is not None
@@ -138,4 +140,31 @@ def test_only_the_answers_on_incomplete_rows_differ_from_those_by_completions():
     assert_allclose(second.proba[complete], model.predict_proba(numbers)[complete])
     by_hand = np.exp(0.5 * np.log(first.proba) + 0.5 * mixed.second_opinion(rows))
     by_hand /= by_hand.sum(axis=1, keepdims=True)
-    assert_allclose(second.proba[~complete], by_hand[~complete], atol=1e-9)
+    some = ~complete & ~nothing
+    assert_allclose(second.proba[some], by_hand[some], atol=1e-9)
+    for found in (first, second):  # with nothing known, the model's average over all rows
+        assert_allclose(found.proba[nothing], model.predict_proba(numbers).mean(axis=0)[None].repeat(nothing.sum(), 0))
+
+
+def test_a_row_that_is_left_out_does_not_speak_for_itself():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 30)), np.arange(60) % 2  # pure noise: only a row's own label could tell its class
+    constant = askwise.wrap(lambda cells: np.full((len(cells), 2), 0.5), classes=[0, 1])
+    mixed = PooledPredictor(constant, random_state=0).fit(X, y)
+    rows = EncodedRows(X).masked(rng.random(X.shape).argsort(axis=1) < 28)
+    right = [mixed.proba(rows, leave_out=out).argmax(axis=1) == y for out in (None, np.arange(60))]
+    assert right[0].mean() > 0.7
+    assert right[1].mean() < 0.65
+
+
+def test_missing_cells_of_one_class_do_not_make_it_look_less_variable():
+    rng = np.random.default_rng(0)
+    y = np.arange(1000) % 2
+    scores = rng.normal(size=(1000, 4)) * np.where([True, True, False, False], np.where(y, 0.5, 1.3)[:, None], 1.0)
+    lacking = (rng.random((1000, 2)) < 0.9) & (y == 0)[:, None]
+    scores[:, 2:][lacking] = np.nan  # the last two columns say nothing about the class, but class 0 often lacks them
+    made = chosen_gaussians(scores, y, NO_CATEGORY, 2, rng)
+    assert made.common_rows is not None
+    new = np.column_stack([np.full((500, 2), np.nan), rng.normal(size=(500, 2))])
+    assert_allclose(np.exp(made.log_proba(new)).mean(axis=0), 0.5, atol=0.05)
+    assert np.abs(made.log_proba(new) - np.log(0.5)).mean() < 0.2

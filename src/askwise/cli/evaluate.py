@@ -9,6 +9,7 @@ import typer
 
 from askwise.cli.console import make_console, print_json, progress
 from askwise.cli.options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
+from askwise.cli.wording import choices_in_words
 from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
@@ -30,6 +31,14 @@ def _seen(selector: Any, X: Any, table: Path) -> str | None:
         make_console(stderr=True).print(f"Note: {error}", style="yellow", soft_wrap=True)
         return str(error)
     return None
+
+
+def _described(selector: Any) -> str:
+    """The wrapped model, how it answers, and what was chosen in `fit`."""
+    model = selector.estimator_
+    last = f" with {type(model.steps[-1][1]).__name__}" if hasattr(model, "steps") else ""
+    adaptation = selector.adaptation if isinstance(selector.adaptation, str) else type(selector.predictor_).__name__
+    return f"{type(model).__name__}{last}, adaptation {adaptation}; {'; '.join(choices_in_words(selector.choices_))}"
 
 
 @with_options(Opening, Reading)
@@ -63,10 +72,9 @@ def evaluate(
         sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
         found = find(selector, sampled, y[sampled.index], desk, seed, say)
         say("drawing the page")
-        model, policy = type(selector.estimator_).__name__, selector.choices_["policy"]["name"]
         about = [
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
-            ("selector", f"{model}, policy {policy}; folder {folder.resolve().name}"),
+            ("selector", f"{_described(selector)}; folder {folder.resolve().name}"),
         ]
         with writing(output):
             write_whole(output, render(title, found, desk, about, seen))

@@ -110,6 +110,7 @@ def fit_temperatures(
     assert best is not None
     _, theta, spread = best
     logs = np.interp(np.arange(n_features + 1), states.knots, theta[:-1])
+    logs[0] = 0.0  # with nothing known, the answer is the average over all rows, whatever the other sizes need
     return Calibration(np.exp(logs), float(expit(theta[-1]))), spread
 
 

@@ -19,7 +19,11 @@ COMMON_ROWS: tuple[float | None, ...] = (None, 300.0, 100.0, 30.0, 10.0)
 """In rows: how strongly the covariance of a class is drawn to that of all classes, to choose from; None: entirely."""
 MOST_COLUMNS = 100
 """With more numbers, all classes share one covariance: theirs would take long to compute and to compare."""
-ROWS_TO_CHOOSE, N_FOLDS, N_SUBSETS = 1500, 3, 10
+FEWEST_ROWS, ROWS_TO_CHOOSE, ROWS_WITH_HOLES = 30, 1500, 300
+"""Rows by which covariances are compared: with fewer than the first all classes share one, and where numbers are
+missing the last is the most, because each pattern of known columns has to be computed on its own."""
+N_FOLDS, N_SUBSETS = 3, 10
+CELLS_AT_ONCE = 4_000_000
 SMALLEST = 1e-3
 """A class is not held less likely than this when covariances are compared, nor where answers are pooled."""
 
@@ -32,7 +36,8 @@ class ClassGaussians:
               \Sigma_y = \frac{n_y \hat\Sigma_y + k \Sigma}{n_y + k}
 
     with the covariance :math:`\Sigma` within all classes, and that of the :math:`n_y` rows of a class, which is drawn
-    to it.
+    to it; of a column with missing cells, the rows that have it count. Missing cells make columns look less correlated
+    than they are.
 
     Parameters
     ----------
@@ -64,10 +69,8 @@ class ClassGaussians:
         there = ~np.isnan(cells)
         filled = np.where(there, cells, 0.0)
         self.means = (one_hot.T @ filled) / (one_hot.T @ there + PRIOR_ROWS)  # (C, numbers)
-        # Missing cells, 0 here, must not make a column less variable.
-        scale = np.sqrt(np.maximum(there.mean(axis=0), 1 / len(there)))
-        deviations = np.where(there, cells - self.means[y], 0.0) / scale
-        self.covariances = _covariances(deviations, one_hot, common_rows)  # (C or 1, numbers, numbers)
+        deviations = np.where(there, cells - self.means[y], 0.0)
+        self.covariances = _covariances(deviations, there, one_hot, common_rows)  # (C or 1, numbers, numbers)
         codes = {int(j): scores[:, j] for j in np.flatnonzero(is_category)}
         self.log_ratios = {j: _log_ratios(column, one_hot) for j, column in codes.items()}
 
@@ -82,8 +85,10 @@ class ClassGaussians:
         order = np.argsort(of_row, kind="stable")
         ends = np.cumsum(np.bincount(of_row, minlength=len(patterns)))
         for pattern, rows in zip(patterns, np.split(order, ends[:-1]), strict=True):
-            if pattern.any():
-                logs[rows] += self._log_densities(cells[rows][:, pattern], pattern)
+            step = max(1, CELLS_AT_ONCE // (max(1, pattern.sum()) * len(self.log_prior)))
+            for start in range(0, len(rows) if pattern.any() else 0, step):
+                part = rows[start : start + step]
+                logs[part] += self._log_densities(cells[part][:, pattern], pattern)
         return np.asarray(log_softmax(logs, axis=1))
 
     def _log_densities(self, cells: np.ndarray, pattern: np.ndarray) -> np.ndarray:
@@ -99,14 +104,13 @@ def chosen_gaussians(
     scores: np.ndarray, y: np.ndarray, is_category: np.ndarray, n_classes: int, rng: np.random.Generator
 ) -> ClassGaussians:
     """`ClassGaussians` with the `COMMON_ROWS` of least log loss on left-out rows, of which random columns are known."""
-    fitted = COMMON_ROWS if 0 < np.sum(~is_category) <= MOST_COLUMNS else COMMON_ROWS[:1]
-    if len(fitted) > 1:
-        at = rng.permutation(len(y))[:ROWS_TO_CHOOSE]
+    common_rows = None
+    if 0 < np.sum(~is_category) <= MOST_COLUMNS and len(y) >= FEWEST_ROWS:
+        holes = np.isnan(scores[:, ~is_category]).any()
+        at = rng.permutation(len(y))[: ROWS_WITH_HOLES if holes else ROWS_TO_CHOOSE]
         size = rng.integers(1, max(2, len(is_category) // 2 + 1), size=N_SUBSETS)
         shown = sample_of_sizes(size, len(is_category), rng)
-        common_rows = min(fitted, key=lambda k: _loss(scores[at], y[at], is_category, n_classes, k, shown))
-    else:
-        common_rows = None
+        common_rows = min(COMMON_ROWS, key=lambda k: _loss(scores[at], y[at], is_category, n_classes, k, shown))
     return ClassGaussians(scores, y, is_category, n_classes, common_rows)
 
 
@@ -133,18 +137,28 @@ def _clipped(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
 
 
-def _covariances(deviations: np.ndarray, one_hot: np.ndarray, common_rows: float | None) -> np.ndarray:
-    """(C, D, D) covariance of each class, or (1, D, D) that of all, from deviations (N, D) from class means."""
+def _covariances(
+    deviations: np.ndarray, there: np.ndarray, one_hot: np.ndarray, common_rows: float | None
+) -> np.ndarray:
+    """(C, D, D) covariance of each class, or (1, D, D) that of all, from deviations (N, D) from class means.
+
+    Cells that are not `there` (N, D) have a deviation of 0, and do not make their column less variable.
+    """
     n_columns = deviations.shape[1]
     if not n_columns:
         return np.empty((1, 0, 0))
     ridge = RIDGE * np.eye(n_columns)
-    common = (ledoit_wolf(deviations, assume_centered=True)[0] + ridge)[None]
+    scale = np.sqrt(np.maximum(there.mean(axis=0), 1 / len(there)))
+    common = ledoit_wolf(deviations / scale, assume_centered=True)[0] + ridge
     if common_rows is None:
-        return np.asarray(common)
-    own = np.stack([(deviations * member[:, None]).T @ deviations for member in one_hot.T])
-    n_rows = one_hot.sum(axis=0)[:, None, None]
-    return np.asarray((own + n_rows * ridge + common_rows * common) / (n_rows + common_rows))
+        return np.asarray(common[None])
+    found = []
+    for member in one_hot.T.astype(bool):
+        n_cells = there[member].sum(axis=0)  # (D,)
+        scaled = deviations[member] / np.sqrt(np.maximum(n_cells, 1))
+        own, drawn = np.sqrt(n_cells / (n_cells + common_rows)), np.sqrt(common_rows / (n_cells + common_rows))
+        found.append(np.outer(own, own) * (scaled.T @ scaled + ridge) + np.outer(drawn, drawn) * common)
+    return np.stack(found)
 
 
 def _log_ratios(codes: np.ndarray, one_hot: np.ndarray) -> np.ndarray:

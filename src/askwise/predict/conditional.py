@@ -87,8 +87,13 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_position_[pooled] = np.arange(len(pooled))
         self.neighbors_ = self._search(pool, self.schema_)
         self.pool_ = self.neighbors_.filled(pool, ~self.takes_missing_)
-        self.__dict__.pop("_on_pool", None)
-        _ = self._on_pool
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what depends on model and pool now, so that no question changes a fitted object; it is not saved."""
+        for name in ("_on_pool", "_pool_answers"):
+            self.__dict__.pop(name, None)
+            getattr(self, name)
 
     def pool_labels(self) -> np.ndarray:
         """(N,) labels of the pool rows, as positions of classes."""
@@ -129,9 +134,12 @@ class ConditionalPredictor(SubsetPredictor):
         before = (None, None) if previous is None else (previous.distances, previous.observed)
         distances = self.neighbors_.squared_distances(rows, *before)
         completions = self._complete(rows, distances, leave_out)
-        answers = self._answers(completions, rows)
-        complete = rows.observed.all(axis=1)
+        answers = self._answers(completions, rows, leave_out)
+        complete, nothing = rows.observed.all(axis=1), ~rows.observed.any(axis=1)
         answers[complete] = completions.answers[complete, 0]
+        if self._pool_answers is not None and nothing.any():
+            at = None if leave_out is None else self.pool_position_[leave_out[nothing]]
+            answers[nothing] = self._knowing_nothing(at).reshape(-1, *answers.shape[1:])
         return Belief(answers, completions, distances, rows.observed)
 
     @property
@@ -146,9 +154,22 @@ class ConditionalPredictor(SubsetPredictor):
         own = replace(completions, answers=completions.answers[:, :, :1])
         return np.concatenate([own.mean(self.bandwidth / width) for width in self.widths], axis=1)
 
-    def _answers(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
+    def _answers(self, completions: Completions, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
         """(n, 1 + k, C) p(y | x_S) of incomplete rows."""
         return completions.mean(self.bandwidth / self.answer_bandwidth_)
+
+    def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
+        """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.
+
+        `left_out` (n,) is a pool row that does not count, -1 for none.
+        """
+        found = self._pool_answers
+        assert found is not None
+        total, n = found.sum(axis=0, keepdims=True), len(found)
+        if left_out is None or n == 1:
+            return np.asarray(total / n)
+        counts = (left_out >= 0)[:, None]
+        return np.asarray((total - counts * found[left_out]) / (n - counts))
 
     def _complete(self, rows: EncodedRows, distances: np.ndarray, leave_out: np.ndarray | None) -> Completions:
         """The model's answers on the completions of each row; a complete row is answered once."""
@@ -181,16 +202,20 @@ class ConditionalPredictor(SubsetPredictor):
 
     @cached_property
     def _on_pool(self) -> AnswerOnPool | None:
-        """The wrapped model prepared for the pool, where that is possible; not saved, and made again."""
+        """The wrapped model prepared for the pool, where that is possible."""
         if not self.schema_.tabular:
             return None
         pool = EncodedRows(self.pool_)
         return pool_trees(self.model_, pool) or pool_classifiers(self.model_, pool)
 
+    @cached_property
+    def _pool_answers(self) -> np.ndarray | None:
+        """(N, outputs) the answers on the pool rows themselves; None for images, of which that would take long."""
+        return self.model_(EncodedRows(self.pool_)) if self.schema_.tabular else None
+
     def with_model(self, model: Any) -> Self:
         other = super().with_model(model)
-        other.__dict__.pop("_on_pool", None)
-        _ = other._on_pool  # made now: no question changes a fitted object
+        other._prepare()
         return other
 
     def _predict(self, rows: EncodedRows) -> np.ndarray:

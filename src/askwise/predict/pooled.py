@@ -15,6 +15,8 @@ from askwise.rows import EncodedRows
 PENALTY = 5.0
 """In cases: how strongly both weights are drawn to 1/2."""
 EQUAL = (0.5, 0.5)
+N_FOLDS = 5
+"""Of the training rows, where a row is left out."""
 
 
 class PooledPredictor(ConditionalPredictor):
@@ -45,13 +47,24 @@ class PooledPredictor(ConditionalPredictor):
         rng = generator(self.random_state)
         self.gaussians_ = chosen_gaussians(scores, y, self.schema_.is_category, len(self.classes_), rng)
 
-    def second_opinion(self, rows: EncodedRows) -> np.ndarray:
-        """(n, C) log Q(y | x_S)."""
-        return self.gaussians_.log_proba(self.neighbors_.scale(rows.values))
+    def second_opinion(self, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
+        """(n, C) log Q(y | x_S), without the training row `leave_out` (n,) and others that share its fold."""
+        scores = self.neighbors_.scale(rows.values)
+        if leave_out is None:
+            return self.gaussians_.log_proba(scores)
+        logs, fold = np.empty((len(rows), len(self.classes_))), leave_out % N_FOLDS
+        for k in np.unique(fold):
+            logs[fold == k] = self._gaussians_without(k).log_proba(scores[fold == k])
+        return logs
 
-    def _answers(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
-        answers = super()._answers(completions, rows)
-        return pooled(answers, self.second_opinion(rows)[:, None], self.pooling_weights_)
+    def _gaussians_without(self, fold: int) -> ClassGaussians:
+        rest = np.arange(len(self.training_labels_)) % N_FOLDS != fold
+        scores, y = self.neighbors_.scale(self.training_rows_.values[rest]), self.training_labels_[rest]
+        return ClassGaussians(scores, y, self.schema_.is_category, len(self.classes_), self.gaussians_.common_rows)
+
+    def _answers(self, completions: Completions, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+        answers = super()._answers(completions, rows, leave_out)
+        return pooled(answers, self.second_opinion(rows, leave_out)[:, None], self.pooling_weights_)
 
 
 def pooled(first: np.ndarray, second: np.ndarray, weights: tuple[float, float]) -> np.ndarray:

@@ -103,7 +103,7 @@ def cross_fitted(
     """The folds of the training rows of `predictor`; None where its model cannot be fitted without some of them.
 
     That is: a callable, a torch module, images, fewer than two classes with as many rows as folds, a column without
-    values outside of a fold, or a model that fails on so few rows.
+    values outside of a fold, a category of its own in nearly every row, or a model that fails on so few rows.
 
     Parameters
     ----------
@@ -133,8 +133,9 @@ def cross_fitted(
         except Exception:  # a third-party model may raise any error on fewer rows
             return None
         held = np.flatnonzero((fold == k) & _familiar(rows.values, fold != k, predictor.schema_.is_category))
-        found.append(Fold(held, beliefs, policy_of(beliefs)))
-    return found
+        if len(held):
+            found.append(Fold(held, beliefs, policy_of(beliefs)))
+    return found or None
 
 
 def _folds_of_frequent(values: np.ndarray, y: np.ndarray, n_folds: int, random_state: int) -> np.ndarray | None:

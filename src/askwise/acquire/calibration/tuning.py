@@ -132,8 +132,10 @@ def _width_described(predictor: ConditionalPredictor, losses: Any, by: str) -> C
 def _pooling_described(predictor: PooledPredictor, by: str) -> Choices:
     first, second = predictor.pooling_weights_
     share, common_rows = first / max(first + second, 1e-12), predictor.gaussians_.common_rows
-    own = "of all classes" if common_rows is None else f"of each class, drawn to that of all by {common_rows:g} rows"
-    return {"model_weight": first, "second_weight": second, "model_share": share, "by": by, "covariance": own}
+    kind = "one for all classes"
+    if common_rows is not None:
+        kind = f"one per class, shrunk towards the common one with the weight of {common_rows:g} rows"
+    return {"model_weight": first, "second_weight": second, "model_share": share, "by": by, "covariance": kind}
 
 
 def _calibration_described(calibration: Calibration, report: pd.DataFrame) -> Choices:
