@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
@@ -147,7 +150,27 @@ def test_rows_that_are_given_are_used_in_place_of_folds(monkeypatch):
     for estimator in (FOREST, wrap(FOREST.predict_proba, [0, 1, 2]), RandomForestClassifier(5, random_state=0)):
         owner = fitted(estimator, rows, unseen)
         assert owner.adaptation_report_["rows"].max() == len(unseen)
-        assert (owner.calibration_.temperatures != 1).all()
+        assert (owner.calibration_.temperatures[1:] != 1).all()
+
+
+def test_with_nothing_known_the_answer_is_the_average_over_all_rows():
+    average = FOREST.predict_proba(X.iloc[TRAIN]).mean(axis=0)
+    for seed in (0, 1):
+        for adaptation in ("auto", "pooled"):
+            options: dict[str, Any] = {"adaptation": adaptation, "epistemic": None, "random_state": seed}
+            owner = DynamicFeatureSelector(FOREST, progress=False, **options).fit(X.iloc[TRAIN], Y[TRAIN])
+            shown = owner.start().report()["probabilities"]
+            assert_allclose(
+                list(shown.values()), average, atol=0.01
+            )  # a little is mixed in so that nothing is excluded
+
+
+def test_identifiers_as_categories_leave_nothing_to_calibrate_on():
+    table = X.iloc[TRAIN, :2].assign(patient=[f"p{i}" for i in range(len(TRAIN))])
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["patient"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0)).fit(table, Y[TRAIN])
+    owner = DynamicFeatureSelector(model, epistemic=None, random_state=0, progress=False).fit(table, Y[TRAIN])
+    assert owner.calibration_ is None
 
 
 def test_predictors_without_completions_are_calibrated_too():
@@ -190,6 +213,7 @@ def test_what_is_given_is_checked():
     wrong = {
         "y_unseen holds 7": {"X_unseen": rows, "y_unseen": np.where(labels == 1, 7, labels)},
         "one of them is None": {"X_unseen": rows},
+        "at least 2 rows": {"X_unseen": rows[:1], "y_unseen": labels[:1]},
         "one label per row, 89": {"X_unseen": rows, "y_unseen": labels[:-1]},
         "feature names": {"X_unseen": rows[rows.columns[:4]], "y_unseen": labels},
     }

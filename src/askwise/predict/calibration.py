@@ -81,6 +81,8 @@ def fit_temperatures(
     labels: np.ndarray,
     n_features: int,
     spreads: Sequence[float] = SPREADS,
+    *,
+    average_at_start: bool = False,
 ) -> tuple[Calibration, float]:
     r"""Temperatures and floor by penalized maximum likelihood, and which of `spreads` was used.
 
@@ -95,6 +97,9 @@ def fit_temperatures(
         visits on rows that the model has not seen.
     n_features
         M.
+    average_at_start
+        With nothing known the prediction is the average over all rows: it is as sharp as it should be, whatever the
+        other sizes need, and keeps T = 1.
     """
     states = _States(proba, size, labels)
     theta = np.append(np.zeros(len(states.knots)), logit(USUAL_FLOOR))
@@ -110,7 +115,8 @@ def fit_temperatures(
     assert best is not None
     _, theta, spread = best
     logs = np.interp(np.arange(n_features + 1), states.knots, theta[:-1])
-    logs[0] = 0.0  # with nothing known, the answer is the average over all rows, whatever the other sizes need
+    if average_at_start:
+        logs[0] = 0.0
     return Calibration(np.exp(logs), float(expit(theta[-1]))), spread
 
 

@@ -9,9 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, losses_by_size, sizes_visited
+from askwise.acquire.calibration.visited_states import (
+    VisitedStates,
+    calibrated,
+    losses_by_size,
+    sizes_visited,
+    temperatures,
+)
 from askwise.epistemic import BeliefModel
-from askwise.predict.calibration import USUAL_FLOOR, Calibration, fit_temperatures, log_losses
+from askwise.predict.calibration import USUAL_FLOOR, Calibration, log_losses
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor, fit_weights, pooled
 
@@ -117,7 +123,7 @@ def _losses_of_reproduction(predictor: ConditionalPredictor, seed: int) -> np.nd
 
 
 def _calibrated_loss(states: VisitedStates, proba: np.ndarray, n_features: int) -> float:
-    calibration, _ = fit_temperatures(proba, states.size, states.labels, n_features, [SPREAD])
+    calibration, _ = temperatures(states, proba, n_features, [SPREAD])
     return float(log_losses(calibration.proba(proba, states.size), states.labels).mean())
 
 

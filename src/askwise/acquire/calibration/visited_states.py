@@ -15,7 +15,7 @@ from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.calibration import Calibration, fit_final, fit_temperatures, log_losses
+from askwise.predict.calibration import SPREADS, Calibration, fit_final, fit_temperatures, log_losses
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor
 from askwise.prices import Prices
@@ -128,7 +128,7 @@ def calibrated(
     decisions
         Function of probabilities (N, C) that returns the positions of the classes decided for.
     """
-    calibration, spread = fit_temperatures(states.proba, states.size, states.labels, n_features)
+    calibration, spread = temperatures(states, states.proba, n_features)
     report = _report(states, n_features, spread)
     if not report["kept"].all():
         calibration = Calibration(np.ones(n_features + 1))
@@ -139,12 +139,20 @@ def calibrated(
     return replace(calibration, final_map=final_map), report
 
 
+def temperatures(
+    states: VisitedStates, proba: np.ndarray, n_features: int, spreads: Sequence[float] = SPREADS
+) -> tuple[Calibration, float]:
+    """`fit_temperatures` for answers `proba` (N, C) about the states."""
+    average_at_start = states.votes is not None  # completions: with nothing known, all training rows
+    return fit_temperatures(proba, states.size, states.labels, n_features, spreads, average_at_start=average_at_start)
+
+
 def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:
     part = states.case % N_PARTS
     after = np.empty(len(part))
     for k in np.unique(part):
         rest, held = states.take(part != k), states.take(part == k)
-        without, _ = fit_temperatures(rest.proba, rest.size, rest.labels, n_features, [spread])
+        without, _ = temperatures(rest, rest.proba, n_features, [spread])
         after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
     before = log_losses(states.proba, states.labels)
     by_case = pd.Series(after - before).groupby(states.case).mean().to_numpy()
