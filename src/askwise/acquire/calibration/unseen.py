@@ -77,8 +77,6 @@ def labeled_unseen(rows: EncodedRows, y_unseen: Any, predictor: SubsetPredictor)
     if given.shape != (len(rows),):
         raise InvalidInput(f"y_unseen must be one label per row, {len(rows)} in all; got shape {given.shape}.")
     if len(rows) < 2:
-        raise InvalidInput(
-            "X_unseen must have at least 2 rows to calibrate on, better 100; got 1. Or leave it out."
-        )
+        raise InvalidInput("X_unseen must have at least 2 rows to calibrate on, better 100; got 1. Or leave it out.")
     check_unseen(rounded_keys(rows), rounded_keys(predictor.training_rows_), "X_unseen")
     return rows, class_positions(predictor.classes_, given, "y_unseen")
