@@ -112,8 +112,8 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
 
 def test_format_versions(folder):
     for version, message in (
-        (3, "Update askwise"),
-        (1, "saved in format 1, and this askwise reads 2. Fit and save the selector again"),
+        (4, "Update askwise"),
+        (2, "saved in format 2, and this askwise reads 3. Fit and save the selector again"),
         (0, "does not exist"),
         ("1", "does not exist"),
         (None, "not exist"),
