@@ -136,7 +136,7 @@ def post(port: int, path: str, body: dict[str, Any], headers: dict[str, str]) ->
 
 def get(port: int, path: str) -> Any:
     """One request, repeated until the server listens."""
-    for _ in range(600):
+    for _ in range(2400):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
             connection.request("GET", path)
