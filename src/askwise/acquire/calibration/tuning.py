@@ -78,13 +78,14 @@ def _tune(
         return states, {}, {}
     losses = [_calibrated_loss(states, proba, n_features) for proba in states.by_width.transpose(1, 0, 2)]
     best = int(np.argmin(losses))
-    proba = states.by_width[:, best]
+    nothing = states.size[:, None] == 0  # there all training rows answer, whatever the width and the weights
+    proba = np.where(nothing, states.proba, states.by_width[:, best])
     beliefs.settle(answer_bandwidth_=predictor.widths[best])
     choices = {"answer": _width_described(predictor, losses, UNSEEN)}
     if states.second is None or not isinstance(predictor, PooledPredictor):
         return replace(states, proba=proba), choices, {}
     weights = fit_weights(proba, states.second, states.labels, len(np.unique(states.case)))
-    mixed = pooled(proba, states.second, weights)
+    mixed = np.where(nothing, proba, pooled(proba, states.second, weights))
     beliefs.settle(pooling_weights_=weights)
     choices["pooling"] = _pooling_described(predictor, UNSEEN)
     _warn_if_little(choices["pooling"]["model_share"])
