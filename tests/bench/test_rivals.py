@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from tests.made import patients
 
-from askwise import DynamicFeatureSelector
+from askwise import DynamicFeatureSelector, Prices
 from askwise.baselines import StaticCMI
 from askwise.bench.grid.methods import AUTHORS_TRAINING, METHODS, _selector, fit_method
 from askwise.bench.grid.run import PROFILES, run
@@ -120,6 +120,7 @@ def test_calibration_puts_budgets_and_splits_together():
     for seed, (proba, y) in enumerate(parts):
         fitted: Any = SimpleNamespace(
             classes_=np.arange(3),
+            prices_=Prices([1.0, 1.0, 1.0]),
             default_budgets=lambda: [1.0, 2.0],
             final_states=lambda X, budgets, proba=proba: [
                 SimpleNamespace(proba=part) for part in (proba[:20], proba[20:])
@@ -134,6 +135,26 @@ def test_calibration_puts_budgets_and_splits_together():
     found = calibration_errors(pd.DataFrame(lines), "surplus").item()
     proba, y = np.concatenate([part for part, _ in parts]), np.concatenate([np.tile(y[:20], 2) for _, y in parts])
     assert found == pytest.approx(expected_calibration_error(y, proba))
+
+
+def test_budgets_that_buy_everything_are_also_left_out_of_the_calibration():
+    measured: list[tuple[str, float | None, float]] = [("test_rows", None, 10), ("full_accuracy", None, 0.5)]
+    measured += [(metric, budget, 0.5) for metric in ("accuracy", "log_loss") for budget in (1, 2, 3)]
+    measured += [("surplus", 1, 2), ("surplus", 2, -1), ("surplus", 3, 5)]
+    measured += [("surplus_by_chance", None, 3), ("surplus_by_chance", 3, 6)]
+    trial = {"study": "rivals", "prices": "uniform", "seed": 0, "method": "askwise", "bin": 4, "draw": 0}
+    rows = pd.DataFrame(
+        [
+            {"data": data, "metric": metric, "budget": budget, "value": value, **trial}
+            for data, everything in (("wine", 3), ("heart", 4))
+            for metric, budget, value in [*measured, ("price_of_everything", None, everything)]
+        ]
+    )
+    whole = table(rows, "Calibration beside rivals, equal prices")
+    assert [(entry.text, entry.spread) for entry in whole.body[0][1:]] == [("0.200", "chance 0.300")] * 2
+    incomplete = table(rows, "Calibration of incomplete cases beside rivals, equal prices")
+    assert incomplete.head == ("method", "Wine")  # no budget buys all of heart
+    assert [(entry.text, entry.spread) for entry in incomplete.body[0][1:]] == [("0.050", "chance 0.150")]
 
 
 def test_rivals_train_as_their_authors_do_in_the_papers_profile(monkeypatch):

@@ -39,7 +39,12 @@ def rival_tables(rows: pd.DataFrame) -> list[Table]:
                 part, "log_loss", -1, 3, f"Lead over rivals in log loss, {where}", "Log loss of the rival minus ours."
             ),
             _accuracies(part, f"Accuracy beside rivals, {where}"),
-            _calibration(part, f"Calibration beside rivals, {where}"),
+            _calibration(part, f"Calibration beside rivals, {where}", "all budgets"),
+            _calibration(
+                _incomplete(part),
+                f"Calibration of incomplete cases beside rivals, {where}",
+                "budgets that buy everything left out, because there the wrapped model itself answers",
+            ),
         ]
     return [table for table in [*found, _times(rows)] if table is not None]
 
@@ -138,7 +143,15 @@ def calibration_errors(rows: pd.DataFrame, metric: str) -> pd.Series:
     return pooled.groupby(["data", "method", "draw"]).sum() / n_states
 
 
-def _calibration(rows: pd.DataFrame, title: str) -> Table | None:
+def _incomplete(rows: pd.DataFrame) -> pd.DataFrame:
+    """The data of which some budgets buy everything, without those budgets."""
+    prices = Quantity("rivals", "price_of_everything").of(rows).groupby(KEYS[:2])["value"].first()
+    everything = rows.join(prices.rename("everything"), on=KEYS[:2])["everything"]
+    complete = rows["budget"] >= everything
+    return rows[rows["data"].isin(rows["data"][complete].unique()) & ~complete]
+
+
+def _calibration(rows: pd.DataFrame, title: str, which: str) -> Table | None:
     error = calibration_errors(rows, "surplus").droplevel("draw")
     chance = calibration_errors(rows, "surplus_by_chance").groupby(["data", "method"]).quantile(CHANCE)
     names = ordered_data(error.index.get_level_values("data").unique())
@@ -151,7 +164,7 @@ def _calibration(rows: pd.DataFrame, title: str) -> Table | None:
             for got, bound in cells
         ]
     note = (
-        "Expected calibration error (15 bins; all budgets and splits put together). By chance: the 90 % "
+        f"Expected calibration error (15 bins; {which}; all splits put together). By chance: the 90 % "
         "quantile of that of labels drawn from the predictions themselves, one label per row of the table."
     )
     return table_of(title, BEYOND, note, ("method", *map(data_name, names)), body)

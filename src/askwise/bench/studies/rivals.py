@@ -29,9 +29,10 @@ TIMED_CASES, TIMED_STEPS = 4, 3
 def rivals(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     """Accuracy and log loss by budget, calibration over all budgets, the model with everything, and times.
 
-    ``surplus`` by bin is the calibration error of all budgets before absolute values are taken, and
-    ``surplus_by_chance`` (of ours) the same for labels drawn from the predictions. ``full_accuracy`` and
-    ``full_log_loss`` are those with every feature. Seconds: ``batch_seconds`` of a case under all budgets; of ours also
+    ``surplus`` by budget and bin is the calibration error before absolute values are taken, and ``surplus_by_chance``
+    (of ours) the same for labels drawn from the predictions, all budgets together but for those that buy everything: at
+    ``price_of_everything`` the wrapped model itself answers. ``full_accuracy`` and ``full_log_loss`` are those with
+    every feature. Seconds: ``batch_seconds`` of a case under all budgets; of ours also
     ``decision_*`` of one step of a single case, and ``fit_*`` of the parts of a fit (first seed, equal prices).
     """
     budgets, y = method.default_budgets(), class_positions(method.classes_, task.y_test)
@@ -41,17 +42,18 @@ def rivals(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     for budget, proba in zip(budgets, probas, strict=True):
         yield Measurement("accuracy", share_right(proba, y), budget)
         yield Measurement("log_loss", loss_of(proba, y), budget)
-    everything = np.concatenate(probas)
-    yield from _by_bin("surplus", calibration_surplus(np.tile(y, len(budgets)), everything))
+        yield from _by_bin("surplus", calibration_surplus(y, proba), budget)
+    yield Measurement("price_of_everything", method.prices_.total())
     full = normalized(method.predict_proba(task.X_test))
     yield Measurement("full_accuracy", share_right(full, y))
     yield Measurement("full_log_loss", loss_of(full, y))
     yield Measurement("batch_seconds", seconds / len(y))
     if isinstance(method, DynamicFeatureSelector):
-        rows = np.tile(task.X_test.index.to_numpy(), len(budgets))
-        for draw in range(N_DRAWS):
-            surplus = calibration_surplus(own_labels(everything, rows, draw), everything)
-            yield from _by_bin("surplus_by_chance", surplus, draw)
+        complete = np.array(budgets) >= method.prices_.total()
+        if not complete.all():
+            yield from _surplus_by_chance(task, [probas[k] for k in np.flatnonzero(~complete)])
+        for k in np.flatnonzero(complete):
+            yield from _surplus_by_chance(task, [probas[k]], budgets[k])
         yield from _decision_times(task, method)
         if task.seed == 0 and task.prices == "uniform":
             yield from _fit_times(task, method)
@@ -84,8 +86,16 @@ def timed(act: Callable[[], Any]) -> tuple[Any, float]:
     return act(), time.perf_counter() - start
 
 
-def _by_bin(metric: str, surplus: np.ndarray, draw: int | None = None) -> Iterator[Measurement]:
-    yield from (Measurement(metric, surplus[k], bin=int(k), draw=draw) for k in np.flatnonzero(surplus))
+def _surplus_by_chance(task: Task, probas: list[np.ndarray], budget: float | None = None) -> Iterator[Measurement]:
+    """What the calibration error of `probas`, one (n, C) per budget, would be if they were calibrated perfectly."""
+    rows, proba = np.tile(task.X_test.index.to_numpy(), len(probas)), np.concatenate(probas)
+    for draw in range(N_DRAWS):
+        surplus = calibration_surplus(own_labels(proba, rows, draw), proba)
+        yield from _by_bin("surplus_by_chance", surplus, budget, draw)
+
+
+def _by_bin(metric: str, surplus: np.ndarray, budget: float | None, draw: int | None = None) -> Iterator[Measurement]:
+    yield from (Measurement(metric, surplus[k], budget, bin=int(k), draw=draw) for k in np.flatnonzero(surplus))
 
 
 def _decision_times(task: Task, method: DynamicFeatureSelector) -> Iterator[Measurement]:
