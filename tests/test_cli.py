@@ -137,7 +137,7 @@ def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
     assert all(row["random_low"] <= row["random"] <= row["random_high"] for row in found["curves"])
     assert found["full_accuracy"] > 0.7
     assert found["choices"]["policy"].items() >= {"name": "Greedy", "by": "default"}.items()
-    assert str(found["choices"]["answer"]["width"]) in found["choices"]["answer"]["log_loss"]
+    assert f"{found['choices']['answer']['factor']:g}" in found["choices"]["answer"]["log_loss"]
     trace = found["story"]["trace"]
     assert len(trace) == 3
     assert all(sum(step["probabilities"].values()) == pytest.approx(1) for step in trace)
@@ -490,7 +490,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
     for words in (
-        "Chosen: policy Greedy (looking ahead would gain little); kernel width ",
+        "Chosen: policy Greedy (looking ahead would gain little); answers from rows within about ",
         "must be a number; got 'abc'",
         "Type a value",
         "nothing to undo",

@@ -78,7 +78,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
         model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
         The most probable class stays, and so does the model's own answer on complete rows. What the adaptation leaves
-        open (the weights of ``"pooled"``, a kernel width of "auto") is chosen on the same rows. None: off. It is also
+        open (the weights of ``"pooled"``, the kernel width) is chosen on the same rows. None: off. It is also
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
         module, images, too few rows per class.
     random_state, n_jobs, progress, memory_limit

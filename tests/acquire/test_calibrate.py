@@ -18,12 +18,13 @@ from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.acquire import Confidence
 from askwise.acquire.calibration.unseen import check_unseen
 from askwise.acquire.calibration.visited_states import VisitedStates, calibrated, sizes_visited
-from askwise.predict import LocalPredictor
+from askwise.predict import ConditionalPredictor, LocalPredictor
 from askwise.rows import EncodedRows
 
 X, Y = load_wine(return_X_y=True, as_frame=True)
 TRAIN, TEST = np.arange(0, len(Y), 2), np.arange(1, len(Y), 2)
 FOREST = RandomForestClassifier(10, min_samples_leaf=2, random_state=0).fit(X.iloc[TRAIN], Y[TRAIN])
+FIXED_WIDTH = ConditionalPredictor(None, random_state=0)
 
 
 def fitted(estimator=FOREST, rows=TRAIN, unseen=None, **options):
@@ -34,7 +35,8 @@ def fitted(estimator=FOREST, rows=TRAIN, unseen=None, **options):
 
 @pytest.fixture(scope="module")
 def both():
-    return fitted(calibration=None), fitted()
+    """Without and with temperatures; the kernel width, which would be chosen as well, is given."""
+    return fitted(adaptation=FIXED_WIDTH, calibration=None), fitted(adaptation=FIXED_WIDTH)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def test_confidence_reads_calibrated_probabilities(both):
 
 
 def test_the_same_seed_gives_the_same_temperatures(both):
-    again = fitted()
+    again = fitted(adaptation=FIXED_WIDTH)
     assert_array_equal(again.calibration_.temperatures, both[1].calibration_.temperatures)
     assert again.calibration_.final_map == both[1].calibration_.final_map
 

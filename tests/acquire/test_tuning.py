@@ -2,19 +2,23 @@
 
 import json
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.calibration import crossfit
+from askwise.acquire.calibration import crossfit, tuning
 from askwise.acquire.calibration.tuning import REPRODUCTION, UNSEEN
+from askwise.acquire.stopping import stop_calibration
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
 
@@ -34,18 +38,22 @@ def function(rows):
     return MODEL.predict_proba(rows)
 
 
-def test_the_width_of_least_loss_is_used_for_the_answer_and_for_members_but_not_for_completions():
-    found = fitted(epistemic="ensemble", adaptation=ConditionalPredictor(None, answer_bandwidth="auto"))
+def test_a_factor_of_clearly_less_loss_is_used_for_the_answer_and_for_members_but_not_for_completions():
+    found = fitted(epistemic="ensemble")
     choice = found.choices_["answer"]
-    assert list(choice["log_loss"]) == ["0.3", "0.4", "0.55", "0.8", "1.2"]
-    assert choice["width"] == float(min(choice["log_loss"], key=choice["log_loss"].get)) != 0.8
+    assert list(choice["log_loss"]) == ["1.4", "1", "0.7"]
+    assert choice["factor"] != 1.4
+    assert choice["log_loss"][f"{choice['factor']:g}"] < choice["log_loss"]["1.4"]
     assert choice["by"] == UNSEEN
-    wide = fitted().choices_["answer"]
-    assert (wide["width"], wide["by"], list(wide["log_loss"])) == (0.8, "default", ["0.8"])
+    wide = fitted(adaptation=ConditionalPredictor(None)).choices_["answer"]
+    assert wide == {"factor": None, "narrowest": 0.8, "widest": 0.8, "by": "default", "log_loss": {}}
     rows = found._encode(PARTLY)
     found.beliefs_.calibration = None
     belief = found.beliefs_.believe(rows)
-    weights = belief.completions.weights ** (0.8 / choice["width"]) ** 2
+    n_known = rows.observed.sum(axis=1)
+    widths = np.minimum(0.8, choice["factor"] * len(TRAIN) ** (-1 / (n_known + 4.0)))
+    assert choice["narrowest"] == choice["factor"] * len(TRAIN) ** -0.2
+    weights = belief.completions.weights ** (0.8 / widths[:, None]) ** 2
     weights /= weights.sum(axis=1, keepdims=True)
     by_hand = np.einsum("nk,nkmc->nmc", weights, belief.completions.answers)
     open_rows = ~rows.observed.all(axis=1)
@@ -53,6 +61,82 @@ def test_the_width_of_least_loss_is_used_for_the_answer_and_for_members_but_not_
     assert_allclose(belief.answers[open_rows], by_hand[open_rows], atol=1e-12)
     squared = found.predictor_.neighbors_.squared_distances(rows)
     assert_array_equal(belief.completions.weights, found.predictor_.neighbors_.nearest(squared)[1])
+
+
+def test_a_factor_is_chosen_only_if_it_is_clearly_better_than_the_usual_one():
+    noise = stats.zscore(np.random.default_rng(0).normal(size=400))
+
+    def best(*gains):  # mean and spread over the cases of what each factor gains
+        return tuning._clearly_best(np.stack([np.ones(400), *(1 - mean - spread * noise for mean, spread in gains)]))
+
+    assert best((0, 0), (0, 0)) == 0
+    assert best((-0.1, 0.1), (0.1, 1.1)) == 0  # 1.8 standard errors
+    assert best((-0.1, 0.1), (0.1, 0.9)) == 2  # 2.2
+    assert best((0.05, 0.1), (0.1, 1.1)) == 1  # the other loses less, but not clearly
+    assert best((0.05, 0.1), (0.1, 0.1)) == 2
+    few = np.array([[0.5] * 19, [0.4] * 19])
+    assert tuning._clearly_best(few) == 0  # too few cases to tell
+    assert tuning._clearly_best(np.repeat(few, 2, axis=1)) == 1
+
+
+def test_widths_are_those_that_can_occur():
+    panels = {"first": [0, 1, 2], "second": [3, 4, 5]}
+    owner = DynamicFeatureSelector(MODEL, groups=panels, epistemic=None, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    widths = owner.predictor_.answer_widths(np.array([1, 12]))
+    assert [owner.choices_["answer"][end] for end in ("narrowest", "widest")] == widths.tolist()
+    panels |= {"third": list(range(6, 13))}
+    owner = DynamicFeatureSelector(MODEL, groups=panels, epistemic=None, random_state=0).fit(X[TRAIN], Y[TRAIN])
+    widths = owner.predictor_.answer_widths(np.array([3, 10]))
+    assert [owner.choices_["answer"][end] for end in ("narrowest", "widest")] == widths.tolist()
+    one = X[TRAIN][:, :1]
+    only = DynamicFeatureSelector(GaussianNB().fit(one, Y[TRAIN]), epistemic=None, random_state=0).fit(one, Y[TRAIN])
+    assert only.choices_["answer"]["narrowest"] == only.choices_["answer"]["widest"]
+
+
+def test_a_pool_of_one_row_leaves_nothing_to_choose_by():
+    found = fitted(function, adaptation=ConditionalPredictor(None, max_rows=1, answer_bandwidth="auto"))
+    assert found.choices_["answer"]["log_loss"] == {}
+    json.dumps(found.choices_, allow_nan=False)
+
+
+def test_a_width_may_be_any_number():
+    half: Any = Fraction(1, 2)
+    given = ConditionalPredictor(None, answer_bandwidth=half, random_state=0)
+    same = ConditionalPredictor(None, answer_bandwidth=0.5, random_state=0)
+    answers = [fitted(adaptation=each).predict_proba(PARTLY) for each in (given, same)]
+    assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize("adaptation", ["auto", "pooled"])
+def test_a_stop_is_calibrated_on_folds_with_what_the_selector_chose(adaptation, monkeypatch):
+    found, asked = fitted(adaptation=adaptation), []
+    assert found.predictor_.answer_factor_ != 1.4
+    own = stop_calibration.full_runs
+
+    def recorded(state, *rest):
+        asked.append(state.beliefs)
+        return own(state, *rest)
+
+    monkeypatch.setattr(stop_calibration, "full_runs", recorded)
+    found.calibrate_stop(agreement=0.8)
+    assert len(asked) == crossfit.N_FOLDS
+    for beliefs in asked:
+        assert beliefs.calibration is found.calibration_
+        for name in found.predictor_.chosen_on_unseen_rows:
+            assert getattr(beliefs.predictor, name) == getattr(found.predictor_, name)
+
+
+def test_the_usual_factor_is_said_to_be_kept():
+    few = fitted(y=np.random.default_rng(1).permutation(Y)).choices_["answer"]
+    assert few["factor"] == 1.4
+    assert few["by"] == f"default, because no other width has a clearly lower {UNSEEN}"
+    assert len(few["log_loss"]) == 3
+
+
+def test_each_training_row_is_a_case_of_its_own_whichever_fold_holds_it():
+    states = fitted()._states_to_calibrate_on(None, crossfit.Allowance())
+    assert sorted(set(states.case)) == list(range(len(TRAIN)))
+    assert_array_equal(states.labels, Y[TRAIN][states.case])
 
 
 def test_the_choice_does_not_refit_more_often(monkeypatch):
@@ -73,9 +157,11 @@ def test_the_choice_does_not_refit_more_often(monkeypatch):
 @pytest.mark.filterwarnings("ignore:The wrapped model keeps")
 def test_a_model_that_cannot_be_cloned_is_reproduced_from_rows_left_out():
     found = fitted(function, adaptation="pooled")
-    assert found.choices_["answer"]["by"] == REPRODUCTION
-    losses = found.choices_["answer"]["log_loss"]
-    assert found.predictor_.answer_bandwidth_ == float(min(losses, key=losses.get))
+    assert found.choices_["answer"]["by"].endswith(f"clearly lower {REPRODUCTION}")
+    forest = RandomForestClassifier(20, random_state=0).fit(X, Y)
+    more = DynamicFeatureSelector(forest.predict_proba, epistemic=None, random_state=0).fit(X, Y).choices_["answer"]
+    assert more["by"] == REPRODUCTION
+    assert more["log_loss"][f"{more['factor']:g}"] < more["log_loss"]["1.4"]
     assert found.predictor_.pooling_weights_ == (0.5, 0.5)
     assert found.choices_["calibration"] is None
     given = fitted(function, adaptation="pooled", unseen=True)
@@ -85,7 +171,7 @@ def test_a_model_that_cannot_be_cloned_is_reproduced_from_rows_left_out():
 
 def test_nothing_is_chosen_where_calibration_is_off_or_completions_are_not_used():
     off = fitted(calibration=None, adaptation="pooled")
-    assert off.choices_["answer"] == {"width": 0.8, "by": "default", "log_loss": {}}
+    assert (off.choices_["answer"]["factor"], off.choices_["answer"]["by"]) == (1.4, "default")
     assert off.choices_["pooling"]["model_share"] == 0.5
     assert "answer" not in fitted(adaptation="mean").choices_
 
@@ -93,7 +179,7 @@ def test_nothing_is_chosen_where_calibration_is_off_or_completions_are_not_used(
 def test_other_training_rows_keep_what_was_chosen():
     found = fitted(adaptation="pooled")
     again = found.predictor_.with_rows(found.predictor_.training_rows_, found.predictor_.training_labels_)
-    assert again.answer_bandwidth_ == found.predictor_.answer_bandwidth_
+    assert again.answer_factor_ == found.predictor_.answer_factor_
     assert again.pooling_weights_ == found.predictor_.pooling_weights_
 
 

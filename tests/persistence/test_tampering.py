@@ -18,6 +18,7 @@ from tests.persistence import cases
 
 import askwise
 from askwise.errors import InvalidInput
+from askwise.persistence.folder import FORMAT
 
 safetensors = pytest.importorskip("safetensors.numpy")
 pytest.importorskip("skops")
@@ -112,8 +113,8 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
 
 def test_format_versions(folder):
     for version, message in (
-        (4, "Update askwise"),
-        (2, "saved in format 2, and this askwise reads 3. Fit and save the selector again"),
+        (FORMAT + 1, "Update askwise"),
+        (FORMAT - 1, f"saved in format {FORMAT - 1}, and this askwise reads {FORMAT}. Fit and save the selector again"),
         (0, "does not exist"),
         ("1", "does not exist"),
         (None, "not exist"),

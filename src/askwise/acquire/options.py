@@ -82,7 +82,7 @@ def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, prog
     elif adaptation == "pooled":
         made = PooledPredictor(estimator, random_state=seed, answer_bandwidth="auto")
     elif adaptation in ("auto", "conditional"):
-        made = ConditionalPredictor(estimator, random_state=seed)
+        made = ConditionalPredictor(estimator, random_state=seed, answer_bandwidth="auto")
     else:
         made = ReparametrizedPredictor(estimator, adaptation, random_state=seed, progress=progress)
     return made

@@ -55,7 +55,7 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     """What a selector chose, from its `choices_`."""
     words = [_policy_in_words(choices["policy"])]
     if "answer" in choices:
-        words.append(f"kernel width {choices['answer']['width']:g} ({choices['answer']['by']})")
+        words.append(_width_in_words(choices["answer"]))
     if "pooling" in choices:
         words.append(f"the model keeps {choices['pooling']['model_share']:.0%} of the weight in pooled answers")
     if choices["calibration"] is not None:
@@ -65,6 +65,14 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     if choices["settling"]["cut_short"]:
         words.append(f"on part of the rows only, to save time ({choices['settling']['refits']} refits of the model)")
     return words
+
+
+def _width_in_words(choice: Mapping[str, Any]) -> str:
+    """How similar the rows are that complete a case."""
+    narrowest, widest = (f"{choice[end]:.2g}" for end in ("narrowest", "widest"))
+    grows = "" if narrowest == widest else f" at first and {widest} when much is known"
+    by = choice["by"] if choice["by"].startswith(("default", "given")) else f"chosen by {choice['by']}"
+    return f"answers from rows within about {narrowest} standard deviations{grows} ({by})"
 
 
 def _policy_in_words(choice: Mapping[str, Any]) -> str:

@@ -136,10 +136,12 @@ class BeliefModel:
         other.__dict__["_joined"] = self._joined.with_neighbors(n_neighbors)
         return other
 
-    def calibrated(self, calibration: Calibration | None) -> BeliefModel:
-        """The same model and members with another calibration."""
+    def settled_like(self, settled: BeliefModel) -> BeliefModel:
+        """The same model and members with the calibration of others, and with what they chose on unseen rows."""
         other = copy.copy(self)
-        other.calibration = calibration
+        other.predictor, other.calibration = copy.copy(self.predictor), settled.calibration
+        chosen = settled.predictor.chosen_on_unseen_rows
+        other.settle(**{name: getattr(settled.predictor, name) for name in chosen})
         return other
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -44,6 +44,9 @@ class SubsetPredictor(BaseEstimator):
 
     averages_the_model = False
     """Whether the answer is the mean answer on completed rows, so that many models can be evaluated together."""
+
+    chosen_on_unseen_rows: ClassVar[tuple[str, ...]] = ()
+    """Fitted attributes that a selector chooses on rows the model has not seen; see `askwise.epistemic.BeliefModel`."""
 
     slow_to_fit = False
     """Whether models are trained for subsets, so that calibration takes fewer folds."""

@@ -18,17 +18,16 @@ class Completions(ByRow):
     weights: np.ndarray  # (n, K)
     answers: np.ndarray  # (n, K, 1 + k, C), the wrapped model first
 
-    def mean(self, narrowing: float = 1.0) -> np.ndarray:
-        """p(y | x_S) by the model and by each member, (n, 1 + k, C), with a kernel narrower by a factor."""
+    def mean(self, narrowing: np.ndarray | None = None) -> np.ndarray:
+        """p(y | x_S) by the model and by each member, (n, 1 + k, C); `narrowing` as in `narrowed`."""
         n, n_completions = self.weights.shape
         flat = self.answers.reshape(n, n_completions, -1)
-        return np.einsum("nk,nkc->nc", self.narrowed(narrowing), flat).reshape(n, *self.answers.shape[2:])
+        weights = self.weights if narrowing is None else self.narrowed(narrowing)
+        return np.einsum("nk,nkc->nc", weights, flat).reshape(n, *self.answers.shape[2:])
 
-    def narrowed(self, factor: float) -> np.ndarray:
-        """(n, K) the weights of a Gaussian kernel whose width is divided by `factor`."""
-        if factor == 1:
-            return self.weights
-        weights = (self.weights / self.weights.max(axis=1, keepdims=True)) ** factor**2
+    def narrowed(self, factors: np.ndarray) -> np.ndarray:
+        """(n, K) the weights of Gaussian kernels whose width is divided by a factor for each row, (n,)."""
+        weights = (self.weights / self.weights.max(axis=1, keepdims=True)) ** factors[:, None] ** 2
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from askwise.rows import EncodedRows
 TRAINING_NEIGHBORS = 20
 CELLS_KEPT = 16_000_000
 """Maximum number of floats in the belief about a block of cases: 128 MB."""
-NARROWER = (0.375, 0.5, 0.6875, 1.0, 1.5)
-"""Widths of the answer's kernel that a selector chooses from, as multiples of `bandwidth`: 0.3 to 1.2 by default."""
+FACTORS = (1.4, 1.0, 0.7)
+"""Of Scott's rule for the width of the answer's kernel: what a selector chooses from, the usual one first."""
 
 
 @dataclass(eq=False, repr=False)
@@ -50,14 +51,17 @@ class ConditionalPredictor(SubsetPredictor):
         Seed of that sample.
     answer_bandwidth
         Width of the kernel of the answer alone; completions keep weights of width `bandwidth`, by which gains and
-        agreement are computed. None: `bandwidth`; ``"auto"``: what a selector chooses on unseen rows (`NARROWER`).
+        agreement are computed. None: `bandwidth`. ``"auto"``: Scott's rule, :math:`c N^{-1/(d + 4)}` with d known
+        columns and N rows in the pool, but at most `bandwidth`. The fewer columns are known, the more rows are close
+        in all of them, and the narrower the kernel may be. A selector chooses c on unseen rows (`FACTORS`).
 
     Attributes
     ----------
-    answer_bandwidth_ : the width in use
+    answer_factor_ : c, if `answer_bandwidth` is ``"auto"``
     """
 
     averages_the_model = True
+    chosen_on_unseen_rows: ClassVar[tuple[str, ...]] = ("answer_factor_",)
 
     estimator: Any
     n_neighbors: int = within(Whole(1), 100)
@@ -72,7 +76,7 @@ class ConditionalPredictor(SubsetPredictor):
         if given not in (None, "auto") and not POSITIVE.allows(given):
             name = type(self).__name__
             raise InvalidInput(f'{name}: answer_bandwidth must be {POSITIVE}, "auto" or None; got {given!r}.')
-        self.answer_bandwidth_ = self.bandwidth if given in (None, "auto") else float(cast(float, given))
+        self.answer_factor_ = FACTORS[0]
         return super().fit_encoded(model, rows, y)
 
     def _fit(self, rows: EncodedRows, y: np.ndarray) -> None:
@@ -143,20 +147,31 @@ class ConditionalPredictor(SubsetPredictor):
         return Belief(answers, completions, distances, rows.observed)
 
     @property
-    def widths(self) -> list[float]:
-        """The widths of the answer's kernel that a selector may choose; one unless it is ``"auto"``."""
-        if self.answer_bandwidth != "auto":
-            return [self.answer_bandwidth_]
-        return [round(self.bandwidth * factor, 10) for factor in NARROWER]
+    def factors(self) -> Sequence[float]:
+        """What a selector may choose `answer_factor_` from; nothing where the width is given."""
+        return FACTORS if self.answer_bandwidth == "auto" else ()
 
-    def answers_by_width(self, completions: Completions) -> np.ndarray:
-        """(n, W, C) the wrapped model's mean answer by each of the `widths`."""
+    def answer_widths(self, n_known: np.ndarray, factor: float | None = None) -> np.ndarray:
+        """(n,) width of the answer's kernel for cases with `n_known` (n,) columns, by the factor in use or another."""
+        if self.answer_bandwidth != "auto":
+            given = self.bandwidth if self.answer_bandwidth is None else self.answer_bandwidth
+            return np.full(len(n_known), float(given))
+        factor = self.answer_factor_ if factor is None else factor
+        return np.minimum(self.bandwidth, factor * len(self.pool_) ** (-1 / (n_known + 4)))
+
+    def answers_by_factor(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
+        """(n, F, C) the wrapped model's mean answer by each of the `factors`; (n, 1, C) where the width is given."""
         own = replace(completions, answers=completions.answers[:, :, :1])
-        return np.concatenate([own.mean(self.bandwidth / width) for width in self.widths], axis=1)
+        means = [self._mean(own, rows, factor) for factor in self.factors or (None,)]
+        return np.concatenate(means, axis=1)
+
+    def _mean(self, completions: Completions, rows: EncodedRows, factor: float | None = None) -> np.ndarray:
+        widths = self.answer_widths(rows.observed.sum(axis=1), factor)
+        return completions.mean(None if self.answer_bandwidth is None else self.bandwidth / widths)
 
     def _answers(self, completions: Completions, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
         """(n, 1 + k, C) p(y | x_S) of incomplete rows."""
-        return completions.mean(self.bandwidth / self.answer_bandwidth_)
+        return self._mean(completions, rows)
 
     def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
         """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.

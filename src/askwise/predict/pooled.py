@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
@@ -12,7 +14,7 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.randomness import generator
 from askwise.rows import EncodedRows
 
-PENALTY = 5.0
+PENALTY = 25.0
 """In cases: how strongly both weights are drawn to 1/2."""
 EQUAL = (0.5, 0.5)
 N_FOLDS = 5
@@ -38,6 +40,7 @@ class PooledPredictor(ConditionalPredictor):
     gaussians_ : Q
     """
 
+    chosen_on_unseen_rows: ClassVar[tuple[str, ...]] = ("answer_factor_", "pooling_weights_")
     pooling_weights_: tuple[float, float] = EQUAL
     gaussians_: ClassGaussians
 

@@ -25,6 +25,9 @@ Choices = dict[str, Any]
 
 SPREAD = 0.2
 """Standard deviation of the log temperatures by which widths are compared; see `calibration.SPREADS`."""
+CLEARLY, FEWEST_CASES = 2.0, 20
+"""Standard errors by which a width must be better than the usual one, because on small tables the least loss is luck,
+and cases without which these cannot be told."""
 ROWS_TO_REPRODUCE = 300
 LITTLE_WEIGHT = 0.2
 """A model that keeps a smaller share of the weights than this gets a warning."""
@@ -74,13 +77,16 @@ def _tune(
     it makes the answers sharper, which temperatures do better.
     """
     predictor = beliefs.predictor
-    if states.by_width is None or not isinstance(predictor, ConditionalPredictor):
+    if states.by_factor is None or not isinstance(predictor, ConditionalPredictor):
         return states, {}, {}
-    losses = [_calibrated_loss(states, proba, n_features) for proba in states.by_width.transpose(1, 0, 2)]
-    best = int(np.argmin(losses))
+    losses, best = None, 0
+    if predictor.factors:
+        by_factor = states.by_factor.transpose(1, 0, 2)
+        losses = np.stack([_losses_by_case(states, proba, n_features) for proba in by_factor])
+        best = _clearly_best(losses)
+        beliefs.settle(answer_factor_=predictor.factors[best])
     nothing = states.size[:, None] == 0  # there all training rows answer, whatever the width and the weights
-    proba = np.where(nothing, states.proba, states.by_width[:, best])
-    beliefs.settle(answer_bandwidth_=predictor.widths[best])
+    proba = np.where(nothing, states.proba, states.by_factor[:, best])
     choices = {"answer": _width_described(predictor, losses, UNSEEN)}
     if states.second is None or not isinstance(predictor, PooledPredictor):
         return replace(states, proba=proba), choices, {}
@@ -100,9 +106,10 @@ def _tune_on_training_rows(beliefs: BeliefModel, seed: int | None) -> Choices:
     if not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
         return {}
     losses = None
-    if seed is not None and len(predictor.widths) > 1 and len(predictor.training_rows_for_models()):
+    others = len(predictor.pool_) > 1  # a row that is left out must be completed by others
+    if seed is not None and predictor.factors and others and len(predictor.training_rows_for_models()):
         losses = _losses_of_reproduction(predictor, seed)
-        beliefs.settle(answer_bandwidth_=predictor.widths[int(np.argmin(losses))])
+        beliefs.settle(answer_factor_=predictor.factors[_clearly_best(losses)])
     choices = {"answer": _width_described(predictor, losses, REPRODUCTION)}
     if isinstance(predictor, PooledPredictor):
         choices["pooling"] = _pooling_described(predictor, "default: there are no unseen rows")
@@ -110,30 +117,53 @@ def _tune_on_training_rows(beliefs: BeliefModel, seed: int | None) -> Choices:
 
 
 def _losses_of_reproduction(predictor: ConditionalPredictor, seed: int) -> np.ndarray:
-    """(W,) cross entropy of the answer on a complete row and that on some features, from completions by other rows."""
+    """(F, n) cross entropy of the answers on complete rows and on some of their features, completed by other rows."""
     rng, schema = np.random.default_rng(seed), predictor.schema_
     at = rng.permutation(predictor.training_rows_for_models())[:ROWS_TO_REPRODUCE]
     rows, n_features = predictor.training_rows_.take(at), len(schema.features)
     size = rng.choice(sizes_visited(n_features), size=len(at))
     mask = rng.random((len(at), n_features)).argsort(axis=1).argsort(axis=1) < size[:, None]
-    completions = predictor.believe(rows.masked(schema.expand(mask)), leave_out=at).completions
+    known = rows.masked(schema.expand(mask))
+    completions = predictor.believe(known, leave_out=at).completions
     assert completions is not None
-    found = predictor.answers_by_width(completions)
+    found = predictor.answers_by_factor(completions, known)
     logs = np.log((1 - USUAL_FLOOR) * found + USUAL_FLOOR / found.shape[2])
-    return np.asarray(-np.einsum("nc,nwc->w", predictor.model_(rows), logs) / len(at))
+    return np.asarray(-np.einsum("nc,nfc->fn", predictor.model_(rows), logs))
 
 
-def _calibrated_loss(states: VisitedStates, proba: np.ndarray, n_features: int) -> float:
+def _losses_by_case(states: VisitedStates, proba: np.ndarray, n_features: int) -> np.ndarray:
+    """(cases,) mean log loss of each case once `proba` (N, C) are calibrated."""
     calibration, _ = temperatures(states, proba, n_features, [SPREAD])
-    return float(log_losses(calibration.proba(proba, states.size), states.labels).mean())
+    losses = pd.Series(log_losses(calibration.proba(proba, states.size), states.labels))
+    return losses.groupby(states.case).mean().to_numpy()
 
 
-def _width_described(predictor: ConditionalPredictor, losses: Any, by: str) -> Choices:
-    if losses is None or len(losses) == 1:
+def _clearly_best(losses: np.ndarray) -> int:
+    """Position of the factor of least loss among those clearly better than the first, the usual one; 0 if none is.
+
+    `losses` (F, n) are those of cases by each factor.
+    """
+    difference = losses - losses[0]
+    error = difference.std(axis=1) / np.sqrt(difference.shape[1])
+    clear = (difference.mean(axis=1) < -CLEARLY * error) & (difference.shape[1] >= FEWEST_CASES)
+    clear[0] = True
+    return int(np.where(clear, losses.mean(axis=1), np.inf).argmin())
+
+
+def _width_described(predictor: ConditionalPredictor, losses: np.ndarray | None, by: str) -> Choices:
+    """`losses` as in `_clearly_best`; None where there was nothing to choose from, or nothing to choose by."""
+    fewest = min(map(len, predictor.schema_.feature_columns))  # columns of a feature
+    ends = np.array([fewest, max(fewest, len(predictor.schema_.columns) - fewest)])
+    narrowest, widest = predictor.answer_widths(ends).tolist()
+    log_loss: dict[str, float] = {}
+    if losses is None:
         by = "default" if predictor.answer_bandwidth in (None, "auto") else "given"
-    found = [] if losses is None else zip(predictor.widths, losses, strict=True)
-    log_loss = {f"{width:g}": float(loss) for width, loss in found}
-    return {"width": float(predictor.answer_bandwidth_), "by": by, "log_loss": log_loss}
+    else:
+        log_loss = {f"{factor:g}": float(loss.mean()) for factor, loss in zip(predictor.factors, losses, strict=True)}
+        if predictor.answer_factor_ == predictor.factors[0]:
+            by = f"default, because no other width has a clearly lower {by}"
+    factor = predictor.answer_factor_ if predictor.factors else None
+    return {"factor": factor, "narrowest": narrowest, "widest": widest, "by": by, "log_loss": log_loss}
 
 
 def _pooling_described(predictor: PooledPredictor, by: str) -> Choices:

@@ -33,8 +33,8 @@ class VisitedStates(ByRow):
 
     `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
     or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions;
-    `by_width` (N, W, C) and `second` (N, C) are what `tuning` chooses from: answers by the width of the kernel, and log
-    probabilities to pool them with; None where there are none.
+    `by_factor` (N, F, C) and `second` (N, C) are what `tuning` chooses from: answers by the factor of the kernel's
+    width, and log probabilities to pool them with; None where there are none.
     """
 
     case: np.ndarray
@@ -43,7 +43,7 @@ class VisitedStates(ByRow):
     votes: np.ndarray | None
     labels: np.ndarray
     final: np.ndarray
-    by_width: np.ndarray | None = None
+    by_factor: np.ndarray | None = None
     second: np.ndarray | None = None
 
 
@@ -64,7 +64,8 @@ def states_of_folds(
         if found and not allowance.allows():
             break
         at = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
-        found.append(visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options))
+        states = visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
+        found.append(replace(states, case=at[states.case]))  # numbers that no other fold has
     return VisitedStates.concatenated(found)
 
 
@@ -99,11 +100,11 @@ def _visited_from(
 def _to_choose_from(
     predictor: SubsetPredictor, belief: Belief, rows: EncodedRows
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """`by_width` and `second` of `VisitedStates`; images have widths of their own."""
+    """`by_factor` and `second` of `VisitedStates`; images have widths of their own."""
     if belief.completions is None or not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
         return None, None
     second = predictor.second_opinion(rows) if isinstance(predictor, PooledPredictor) else None
-    return predictor.answers_by_width(belief.completions), second
+    return predictor.answers_by_factor(belief.completions, rows), second
 
 
 def sizes_visited(n_features: int) -> list[int]:

@@ -224,7 +224,7 @@ class StopCalibration:
         at_start = self.beliefs_.decision_is_final(own.belief)[0]
         for fold in track(folds, "cross-fitting", len(folds), self.progress):
             rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
-            beliefs = fold.beliefs.calibrated(self.beliefs_.calibration)
+            beliefs = fold.beliefs.settled_like(self.beliefs_)
             state = nothing_known(self.schema_, self.prices_, beliefs, rows, risk_weight=self._risk_weight())
             run = full_runs(state, rows, fold.policy, budget, labels)
             # With nothing known all cases are alike and would stop together: test that where the selector itself would.
