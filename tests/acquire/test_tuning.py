@@ -39,14 +39,16 @@ def function(rows):
 
 
 def test_a_factor_of_clearly_less_loss_is_used_for_the_answer_and_for_members_but_not_for_completions():
-    found = fitted(epistemic="ensemble")
+    adaptation = ConditionalPredictor(None, answer_bandwidth="auto", random_state=0)
+    found = fitted(epistemic="ensemble", adaptation=adaptation)
     choice = found.choices_["answer"]
     assert list(choice["log_loss"]) == ["1.4", "1", "0.7"]
     assert choice["factor"] != 1.4
     assert choice["log_loss"][f"{choice['factor']:g}"] < choice["log_loss"]["1.4"]
     assert choice["by"] == UNSEEN
     wide = fitted(adaptation=ConditionalPredictor(None)).choices_["answer"]
-    assert wide == {"factor": None, "narrowest": 0.8, "widest": 0.8, "by": "default", "log_loss": {}}
+    widths = {"narrowest": 0.8, "widest": 0.8}
+    assert wide == {"factor": None, **widths, "by": "default", "log_loss": {}, "similar_rows": 0.0}
     rows = found._encode(PARTLY)
     found.beliefs_.calibration = None
     belief = found.beliefs_.believe(rows)

@@ -38,6 +38,8 @@ from askwise.predict.wrapped import warn_if_worse_than_prior
 ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
 EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
+SIMILAR_ROWS = 0.5
+"""Share of the answers on similar rows themselves; see `ConditionalPredictor`."""
 POLICIES = ("auto", "greedy", "planned", "lookahead", "distilled", "rl", "static", "random")
 
 
@@ -82,7 +84,7 @@ def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, prog
     elif adaptation == "pooled":
         made = PooledPredictor(estimator, random_state=seed, answer_bandwidth="auto")
     elif adaptation in ("auto", "conditional"):
-        made = ConditionalPredictor(estimator, random_state=seed, answer_bandwidth="auto")
+        made = ConditionalPredictor(estimator, random_state=seed, answer_bandwidth="auto", similar_rows=SIMILAR_ROWS)
     else:
         made = ReparametrizedPredictor(estimator, adaptation, random_state=seed, progress=progress)
     return made

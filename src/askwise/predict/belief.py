@@ -43,8 +43,10 @@ class Belief(ByRow):
         The completions behind the answers, where they are averages over completions and were kept.
     distances
         (n, N) squared distances to the pool rows over the observed columns, extended as further columns are observed.
+    weighted_distances
+        The same with columns that count differently, where the predictor has learned that.
     observed
-        (n, D) the columns that `distances` covers.
+        (n, D) the columns that both cover.
     epistemic
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
     features
@@ -56,6 +58,7 @@ class Belief(ByRow):
     answers: np.ndarray
     completions: Completions | None = None
     distances: np.ndarray | None = None
+    weighted_distances: np.ndarray | None = None
     observed: np.ndarray | None = None
     epistemic: np.ndarray | None = None
     features: np.ndarray | None = None

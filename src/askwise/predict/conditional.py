@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.errors import InvalidInput
-from askwise.parameters import POSITIVE, Whole, check_limits, within
+from askwise.parameters import POSITIVE, SHARE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
-from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors
+from askwise.predict.column_weights import learned_weights
+from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors, kernel, without
 from askwise.predict.pool_inputs import AnswerOnPool, pool_classifiers
 from askwise.predict.pool_trees import pool_trees
 from askwise.predict.wrapped import FrozenModel
@@ -26,6 +27,11 @@ CELLS_KEPT = 16_000_000
 """Maximum number of floats in the belief about a block of cases: 128 MB."""
 FACTORS = (1.4, 1.0, 0.7)
 """Of Scott's rule for the width of the answer's kernel: what a selector chooses from, the usual one first."""
+FEWEST_ROWS = 20
+"""With a smaller pool, completions answer alone."""
+EXACT = 2.0**20
+"""Kernels and answers over the whole pool are rounded to multiples of 1 / EXACT: sums of their products are then exact
+in any order, so that a matrix product gives a case the same answer in any batch."""
 
 
 @dataclass(eq=False, repr=False)
@@ -54,10 +60,17 @@ class ConditionalPredictor(SubsetPredictor):
         agreement are computed. None: `bandwidth`. ``"auto"``: Scott's rule, :math:`c N^{-1/(d + 4)}` with d known
         columns and N rows in the pool, but at most `bandwidth`. The fewer columns are known, the more rows are close
         in all of them, and the narrower the kernel may be. A selector chooses c on unseen rows (`FACTORS`).
+    similar_rows
+        Share, in the answer, of a second estimate: the mean of the model's answers on the rows of the pool themselves,
+        weighted by their similarity in the known columns, of which some count more than others (`learned_weights`). A
+        completion is a new row, on which a model that overfits can be far off; a training row is not. Both estimate
+        the mean of f(x) given what is known, with different errors. The share is never larger than that of the unknown
+        columns, so that the answer tends to the model's own. For tables with at least `FEWEST_ROWS` rows.
 
     Attributes
     ----------
     answer_factor_ : c, if `answer_bandwidth` is ``"auto"``
+    similar_ : the pool, compared by columns that count differently; None where completions answer alone
     """
 
     averages_the_model = True
@@ -69,6 +82,7 @@ class ConditionalPredictor(SubsetPredictor):
     max_rows: int = within(Whole(1), 5000)
     random_state: Any = None
     answer_bandwidth: float | str | None = None
+    similar_rows: float = within(SHARE, 0.0)
 
     def fit_encoded(self, model: FrozenModel, rows: EncodedRows, y: np.ndarray) -> Self:
         check_limits(self)
@@ -92,10 +106,15 @@ class ConditionalPredictor(SubsetPredictor):
         self.neighbors_ = self._search(pool, self.schema_)
         self.pool_ = self.neighbors_.filled(pool, ~self.takes_missing_)
         self._prepare()
+        self.similar_: Neighbors | None = None
+        if self.similar_rows > 0 and self._pool_answers is not None and len(pool) >= FEWEST_ROWS:
+            answers, rng = self._pool_answers[:, : len(self.classes_)], generator(self.random_state)
+            weights = learned_weights(self.neighbors_, answers, self.schema_, self._by_scott, rng)
+            self.similar_ = self.neighbors_.weighted(weights)
 
     def _prepare(self) -> None:
         """Make what depends on model and pool now, so that no question changes a fitted object; it is not saved."""
-        for name in ("_on_pool", "_pool_answers"):
+        for name in ("_on_pool", "_pool_answers", "_rounded_answers"):
             self.__dict__.pop(name, None)
             getattr(self, name)
 
@@ -124,7 +143,8 @@ class ConditionalPredictor(SubsetPredictor):
 
     @property
     def rows_at_once(self) -> int:
-        kept = max(len(self.pool_), self.neighbors_.n_neighbors * self.model_.n_outputs)
+        n_distances = len(self.pool_) * (1 if self.similar_ is None else 2)
+        kept = max(n_distances, self.neighbors_.n_neighbors * self.model_.n_outputs)
         return max(1, CELLS_KEPT // kept)
 
     def believe(
@@ -135,16 +155,20 @@ class ConditionalPredictor(SubsetPredictor):
         leave_out: np.ndarray | None = None,
     ) -> Belief:
         """The completions of encoded rows, with the answers on them and their mean."""
-        before = (None, None) if previous is None else (previous.distances, previous.observed)
-        distances = self.neighbors_.squared_distances(rows, *before)
+        before, weighted_before, covered = None, None, None
+        if previous is not None:
+            before, weighted_before, covered = previous.distances, previous.weighted_distances, previous.observed
+        distances, weighted = self.neighbors_.squared_distances(rows, before, covered), None
+        if self.similar_ is not None:
+            weighted = self.similar_.squared_distances(rows, weighted_before, covered)
         completions = self._complete(rows, distances, leave_out)
-        answers = self._answers(completions, rows, leave_out)
+        answers = self._answers(completions, weighted, rows, leave_out)
         complete, nothing = rows.observed.all(axis=1), ~rows.observed.any(axis=1)
         answers[complete] = completions.answers[complete, 0]
         if self._pool_answers is not None and nothing.any():
             at = None if leave_out is None else self.pool_position_[leave_out[nothing]]
             answers[nothing] = self._knowing_nothing(at).reshape(-1, *answers.shape[1:])
-        return Belief(answers, completions, distances, rows.observed)
+        return Belief(answers, completions, distances, weighted, rows.observed)
 
     @property
     def factors(self) -> Sequence[float]:
@@ -156,22 +180,47 @@ class ConditionalPredictor(SubsetPredictor):
         if self.answer_bandwidth != "auto":
             given = self.bandwidth if self.answer_bandwidth is None else self.answer_bandwidth
             return np.full(len(n_known), float(given))
-        factor = self.answer_factor_ if factor is None else factor
-        return np.minimum(self.bandwidth, factor * len(self.pool_) ** (-1 / (n_known + 4)))
+        return self._by_scott(n_known, self.answer_factor_ if factor is None else factor)
 
-    def answers_by_factor(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
+    def answers_by_factor(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
         """(n, F, C) the wrapped model's mean answer by each of the `factors`; (n, 1, C) where the width is given."""
-        own = replace(completions, answers=completions.answers[:, :, :1])
+        assert belief.completions is not None
+        own = replace(belief.completions, answers=belief.completions.answers[:, :, :1])
         means = [self._mean(own, rows, factor) for factor in self.factors or (None,)]
-        return np.concatenate(means, axis=1)
+        return self._mixed(np.concatenate(means, axis=1), belief.weighted_distances, rows, leave_out)
+
+    def _by_scott(self, n_known: np.ndarray, factor: float = FACTORS[0]) -> np.ndarray:
+        """(n,) width for cases with `n_known` (n,) columns by Scott's rule, but at most `bandwidth`."""
+        return np.minimum(self.bandwidth, factor * len(self.pool_) ** (-1 / (n_known + 4)))
 
     def _mean(self, completions: Completions, rows: EncodedRows, factor: float | None = None) -> np.ndarray:
         widths = self.answer_widths(rows.observed.sum(axis=1), factor)
         return completions.mean(None if self.answer_bandwidth is None else self.bandwidth / widths)
 
-    def _answers(self, completions: Completions, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
-        """(n, 1 + k, C) p(y | x_S) of incomplete rows."""
-        return self._mean(completions, rows)
+    def _answers(
+        self, completions: Completions, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
+    ) -> np.ndarray:
+        """(n, 1 + k, C) p(y | x_S) of incomplete rows, with the `weighted` distances (n, N) of similar rows."""
+        return self._mixed(self._mean(completions, rows), weighted, rows, leave_out)
+
+    def _mixed(
+        self, answers: np.ndarray, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
+    ) -> np.ndarray:
+        """Answers (n, several, C) on completions, mixed with those on similar rows themselves."""
+        if weighted is None:
+            return answers
+        on_rows = self._on_similar_rows(weighted, rows, leave_out)[:, : answers.shape[1]]
+        share = np.minimum(self.similar_rows, np.mean(~rows.observed, axis=1))[:, None, None]
+        return (1 - share) * answers + share * on_rows
+
+    def _on_similar_rows(self, weighted: np.ndarray, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+        """(n, 1 + k, C) the mean answer on the pool rows themselves, by their `weighted` distances (n, N)."""
+        widths = self._by_scott(rows.observed.sum(axis=1))[:, None]
+        at = None if leave_out is None else self.pool_position_[leave_out]
+        weights = np.rint(kernel(without(weighted, at), widths) * EXACT) / EXACT
+        assert self._rounded_answers is not None
+        total = (weights @ self._rounded_answers).reshape(len(rows), -1, len(self.classes_))
+        return np.asarray(total / total.sum(axis=2, keepdims=True))
 
     def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
         """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.
@@ -227,6 +276,13 @@ class ConditionalPredictor(SubsetPredictor):
     def _pool_answers(self) -> np.ndarray | None:
         """(N, outputs) the answers on the pool rows themselves; None for images, of which that would take long."""
         return self.model_(EncodedRows(self.pool_)) if self.schema_.tabular else None
+
+    @cached_property
+    def _rounded_answers(self) -> np.ndarray | None:
+        """`_pool_answers` in multiples of 1 / EXACT, where they are averaged."""
+        if self._pool_answers is None or self.similar_rows == 0:
+            return None
+        return np.asarray(np.rint(self._pool_answers * EXACT) / EXACT)
 
     def with_model(self, model: Any) -> Self:
         other = super().with_model(model)

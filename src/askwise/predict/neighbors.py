@@ -33,7 +33,13 @@ class Neighbors:
         (D,) bool.
     n_neighbors, bandwidth
         How many rows are taken, and the width of the Gaussian kernel (in normal scores) that weights them.
+
+    Attributes
+    ----------
+    column_weights : (D,) factors of the squared distances by column, or None
     """
+
+    column_weights: np.ndarray | None = None
 
     def __init__(self, rows: EncodedRows, is_category: np.ndarray, n_neighbors: int, bandwidth: float) -> None:
         self.is_category = is_category
@@ -79,18 +85,21 @@ class Neighbors:
 
         `leave_out` (n,) is a pool row that must not be taken, -1 for none.
         """
-        if leave_out is not None:
-            left_out = np.flatnonzero(leave_out >= 0)
-            squared = squared.copy()
-            squared[left_out, leave_out[left_out]] = np.inf
+        squared = without(squared, leave_out)
         index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
         index.sort(axis=1)
         return index, self.weights(np.take_along_axis(squared, index, axis=1))
 
     def weights(self, squared: np.ndarray) -> np.ndarray:
         """(n, K) weights of pool rows with these squared distances (n, K)."""
-        kernel = np.exp((squared.min(axis=1, keepdims=True) - squared) / (2 * self.bandwidth**2))
-        return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
+        found = kernel(squared, self.bandwidth)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def weighted(self, column_weights: np.ndarray) -> Neighbors:
+        """The same rows, compared by columns that count differently."""
+        other = copy.copy(self)
+        other.column_weights = column_weights
+        return other
 
     def first(self, n_rows: int) -> Neighbors:
         """The first rows of the pool alone, compared by the same scale; a column complete in the pool is so in them."""
@@ -112,11 +121,34 @@ class Neighbors:
         grid = self._grids[j]
         return cells if grid is None else np.interp(cells, *grid)  # NaN stays NaN
 
+    def score_distances(self, j: int, scores: np.ndarray) -> np.ndarray:
+        """(n, N) squared distances of cells of column `j` (n,), as `scale` has them, to those of the pool."""
+        own, pool = scores[:, None], self._by_column[j]
+        squared = UNRELATED * (own != pool) if self.is_category[j] else (own - pool) ** 2
+        return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
+
     def _cell_distances(self, j: int, cells: np.ndarray) -> np.ndarray:
         """(n, N) rounded squared distances of observed cells of column `j` to those of the pool."""
-        own, pool = self._scaled(j, cells)[:, None], self._by_column[j]
-        squared = UNRELATED * (own != pool) if self.is_category[j] else np.rint((own - pool) ** 2 * GRID) / GRID
-        return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
+        squared = self.score_distances(j, self._scaled(j, cells))
+        if self.column_weights is not None:
+            squared = squared * self.column_weights[j]
+        elif self.is_category[j]:
+            return squared  # whole numbers
+        return np.rint(squared * GRID) / GRID
+
+
+def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
+    """Squared distances (n, N) that are infinite to the pool row that each case must not use; -1 for none."""
+    if leave_out is None:
+        return squared
+    squared, left_out = squared.copy(), np.flatnonzero(leave_out >= 0)
+    squared[left_out, leave_out[left_out]] = np.inf
+    return squared
+
+
+def kernel(squared: np.ndarray, width: float | np.ndarray) -> np.ndarray:
+    """Gaussian kernel of squared distances (n, K), 1 for the nearest row; one width, or (n, 1)."""
+    return np.asarray(np.exp((squared.min(axis=1, keepdims=True) - squared) / (2 * width**2)))
 
 
 def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -65,8 +65,10 @@ class PooledPredictor(ConditionalPredictor):
         scores, y = self.neighbors_.scale(self.training_rows_.values[rest]), self.training_labels_[rest]
         return ClassGaussians(scores, y, self.schema_.is_category, len(self.classes_), self.gaussians_.common_rows)
 
-    def _answers(self, completions: Completions, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
-        answers = super()._answers(completions, rows, leave_out)
+    def _answers(
+        self, completions: Completions, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
+    ) -> np.ndarray:
+        answers = super()._answers(completions, weighted, rows, leave_out)
         return pooled(answers, self.second_opinion(rows, leave_out)[:, None], self.pooling_weights_)
 
 

@@ -124,9 +124,7 @@ def _losses_of_reproduction(predictor: ConditionalPredictor, seed: int) -> np.nd
     size = rng.choice(sizes_visited(n_features), size=len(at))
     mask = rng.random((len(at), n_features)).argsort(axis=1).argsort(axis=1) < size[:, None]
     known = rows.masked(schema.expand(mask))
-    completions = predictor.believe(known, leave_out=at).completions
-    assert completions is not None
-    found = predictor.answers_by_factor(completions, known)
+    found = predictor.answers_by_factor(predictor.believe(known, leave_out=at), known, at)
     logs = np.log((1 - USUAL_FLOOR) * found + USUAL_FLOOR / found.shape[2])
     return np.asarray(-np.einsum("nc,nfc->fn", predictor.model_(rows), logs))
 
@@ -163,7 +161,9 @@ def _width_described(predictor: ConditionalPredictor, losses: np.ndarray | None,
         if predictor.answer_factor_ == predictor.factors[0]:
             by = f"default, because no other width has a clearly lower {by}"
     factor = predictor.answer_factor_ if predictor.factors else None
-    return {"factor": factor, "narrowest": narrowest, "widest": widest, "by": by, "log_loss": log_loss}
+    similar_rows = 0.0 if predictor.similar_ is None else float(predictor.similar_rows)
+    found = {"factor": factor, "narrowest": narrowest, "widest": widest, "by": by, "log_loss": log_loss}
+    return {**found, "similar_rows": similar_rows}
 
 
 def _pooling_described(predictor: PooledPredictor, by: str) -> Choices:

@@ -104,7 +104,7 @@ def _to_choose_from(
     if belief.completions is None or not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
         return None, None
     second = predictor.second_opinion(rows) if isinstance(predictor, PooledPredictor) else None
-    return predictor.answers_by_factor(belief.completions, rows), second
+    return predictor.answers_by_factor(belief, rows), second
 
 
 def sizes_visited(n_features: int) -> list[int]:
