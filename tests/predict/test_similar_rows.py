@@ -68,8 +68,9 @@ def test_a_training_row_that_is_left_out_does_not_answer():
     mask[0, :6] = True
     alone = ConditionalPredictor(MODEL, similar_rows=1.0, random_state=0).fit(twice[1:], labels[1:])
     both = ConditionalPredictor(MODEL, similar_rows=1.0, random_state=0).fit(twice, labels)
-    both.similar_ = both.similar_.weighted(np.ones(13))
-    alone.similar_ = alone.similar_.weighted(np.ones(13))
+    for each in (both, alone):
+        assert each.similar_ is not None
+        each.similar_ = each.similar_.weighted(np.ones(13))
     row = both._encode(twice[:1], mask)
     without = both.proba(row, leave_out=np.array([0]))
     assert_allclose(without, alone.proba(alone._encode(twice[:1], mask)), atol=0.02)
