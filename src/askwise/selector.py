@@ -49,12 +49,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
         images is documented in `askwise.vision.defaults`.
     adaptation
-        How p(y | x_S) is computed: ``"conditional"`` (the model averaged over completions from similar training
-        rows; the default of ``"auto"``), ``"pooled"`` (that answer pooled with Gaussians of each class: accuracy before
-        faithfulness to the model; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled with means and
-        modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``;
-        ``"rules"`` (trees, forests, rule lists and fuzzy models by structure, with their rules shown); or a
-        `SubsetPredictor`.
+        How p(y | x_S) is computed: ``"conditional"`` (the mean of the model's answers on completions from similar
+        training rows and on these rows themselves; the default of ``"auto"``; see `predict.ConditionalPredictor`),
+        ``"pooled"`` (the answer from completions pooled with Gaussians of each class: accuracy before faithfulness to
+        the model; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled with means and modes),
+        reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"``
+        (trees, forests, rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
@@ -94,7 +94,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     predictor_ : the `SubsetPredictor` in use
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
-    choices_ : what was chosen and why, JSON-ready: policy, kernel width of the answer, weights of pooling,
+    choices_ : what was chosen and why, JSON-ready: policy, kernel of the answer, weights of pooling,
         temperatures; and how often the model was refitted for it, at most 30 fit times or 10 s, whichever is longer
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
