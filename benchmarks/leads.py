@@ -57,7 +57,7 @@ def main() -> None:
         trials = trials_of(folder).combine_first(trials)
     pd.set_option("display.width", 250)
     for prices in ("uniform", "variable"):
-        accuracy = 100 * trials["accuracy"].xs(prices, level="prices").unstack("data")[options.data]
+        accuracy = 100 * trials["accuracy"].xs(prices, level="prices").unstack("data").reindex(columns=options.data)
         by_method = accuracy.groupby("method")
         shown = by_method.mean().round(1).astype(str) + " (" + by_method.count().astype(str) + ")"
         print(f"\n{prices} prices: accuracy in percent (splits)\n{shown.to_string()}")

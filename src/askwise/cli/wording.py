@@ -73,7 +73,7 @@ def _width_in_words(choice: Mapping[str, Any]) -> str:
     grows = "" if narrowest == widest else f" at first and {widest} when much is known"
     by = choice["by"] if choice["by"].startswith(("default", "given")) else f"chosen by {choice['by']}"
     share = choice["similar_rows"]
-    themselves = f", {share:.0%} of them the model's answers on these rows themselves" if share else ""
+    themselves = f", up to {share:.0%} of them the model's on these rows themselves" if share else ""
     return f"answers from rows within about {narrowest} standard deviations{grows} ({by}){themselves}"
 
 
