@@ -37,7 +37,7 @@ def leads(trials: pd.DataFrame, prices: str, measure: str, data: list[str]) -> p
     part = factor * trials[measure].xs(prices, level="prices").unstack("method")
     part = part[part.index.get_level_values("data").isin(data)]
     columns = {f"{kind}: all": methods for kind, methods in KINDS.items()} | {method: [method] for method in OURS}
-    found = {}
+    found: dict[str, dict[str, str]] = {}
     for name, ours in columns.items():
         found[name] = {}
         for rival in [rival for rival in RIVALS if rival in part]:
