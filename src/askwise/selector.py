@@ -49,12 +49,12 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
         images is documented in `askwise.vision.defaults`.
     adaptation
-        How p(y | x_S) is computed: ``"conditional"`` (the mean of the model's answers on completions from similar
-        training rows and on these rows themselves; the default of ``"auto"``; see `predict.ConditionalPredictor`),
-        ``"pooled"`` (the answer from completions pooled with Gaussians of each class: accuracy before faithfulness to
-        the model; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled with means and modes),
-        reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``, ``"low-rank"``; ``"rules"``
-        (trees, forests, rule lists and fuzzy models by structure, with their rules shown); or a `SubsetPredictor`.
+        How p(y | x_S) is computed: ``"conditional"`` (the default of ``"auto"``: the mean of the model's answers on
+        completions from similar training rows and on these rows), ``"pooled"`` (completions pooled with Gaussians of
+        each class: accuracy before faithfulness; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled
+        with means and modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``,
+        ``"low-rank"``; ``"rules"`` (trees, forests, rule lists and fuzzy models by structure, with their rules shown);
+        or a `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
@@ -272,20 +272,21 @@ class DynamicFeatureSelector(FeatureAcquirer):
             progress=self.progress,
         )
 
-    def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
+    def _fitted_without(self, rows: np.ndarray, members: bool = True, refit: Any = refitted) -> BeliefModel:
         """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
         table, seed = self.schema_.decode(known), self._seeds["model"]
-        model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
+        model = refit(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
         return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
 
     def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
         """Model, pool and policy fitted without a fold of the training rows, for each fold; see `cross_fitted`."""
+        refit = limits["allowance"].refitted if "allowance" in limits else refitted
         return cross_fitted(
             self.predictor_,
-            lambda held: self._fitted_without(held, members=False),
+            lambda held: self._fitted_without(held, members=False, refit=refit),
             lambda beliefs: self.policy_.refitted(self._policy_context(beliefs)),
             n_folds=n_folds,
             random_state=self._seeds["folds"],

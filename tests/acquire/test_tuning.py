@@ -141,6 +141,21 @@ def test_each_training_row_is_a_case_of_its_own_whichever_fold_holds_it():
     assert_array_equal(states.labels, Y[TRAIN][states.case])
 
 
+def test_only_the_fits_of_the_wrapped_model_are_timed(monkeypatch):
+    monkeypatch.setattr(crossfit, "LEAST_SECONDS", 0.0)
+    found = fitted().choices_["settling"]
+    assert found == {"refits": 1, "cut_short": True}  # a GaussianNB takes a fraction of what its pool takes
+
+
+def test_folds_whose_model_does_not_know_every_class_are_left_out():
+    holes = X[::2].copy()
+    holes[np.random.default_rng(0).random(holes.shape) < 0.2] = np.nan  # few complete rows are left to train on
+    found = DynamicFeatureSelector(MODEL, epistemic=None, random_state=0).fit(holes, Y[::2])
+    assert found.choices_["settling"]["refits"] == 5
+    assert found.choices_["calibration"] is None
+    assert np.isfinite(found.predict_proba(PARTLY)).all()
+
+
 def test_the_choice_does_not_refit_more_often(monkeypatch):
     fits = []
     own = GaussianNB.fit

@@ -73,8 +73,8 @@ def _width_in_words(choice: Mapping[str, Any]) -> str:
     grows = "" if narrowest == widest else f" at first and {widest} when much is known"
     by = choice["by"] if choice["by"].startswith(("default", "given")) else f"chosen by {choice['by']}"
     share = choice["similar_rows"]
-    themselves = f", up to {share:.0%} of them the model's on these rows themselves" if share else ""
-    return f"answers from rows within about {narrowest} standard deviations{grows} ({by}){themselves}"
+    themselves = f", up to {share:.0%} of them from similar rows themselves" if share else ""
+    return f"answers from completions by rows within about {narrowest} standard deviations{grows} ({by}){themselves}"
 
 
 def _policy_in_words(choice: Mapping[str, Any]) -> str:

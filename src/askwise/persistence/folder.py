@@ -18,7 +18,7 @@ from askwise.persistence.strict_json import read_json, write_json
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 LARGEST_MANIFEST = 64_000_000
 SHORTEST_KEY = 16
-FORMAT = 4
+FORMAT = 5
 """Version of the format; raised with every change that older versions of askwise cannot read."""
 
 

@@ -44,7 +44,7 @@ class Belief(ByRow):
     distances
         (n, N) squared distances to the pool rows over the observed columns, extended as further columns are observed.
     weighted_distances
-        The same with columns that count differently, where the predictor has learned that.
+        The same with learned column weights, where the predictor has them.
     observed
         (n, D) the columns that both cover.
     epistemic

@@ -10,27 +10,35 @@ from scipy.optimize import minimize
 
 from askwise.predict.neighbors import Neighbors
 from askwise.schema import Schema
+from askwise.subsets import sample_of_sizes
 
 MOST_ROWS, MOST_STATES = 500, 500
 """Rows that answer, and incomplete rows about which they do."""
 MOST_KNOWN = 30
 """Features that are known of such a row."""
+MOST_DISTANCES = 4_000_000
+"""Distances of a known cell to a row, each of them a float32; groups of many columns leave fewer incomplete rows."""
 PENALTY = 1.0
 """In rows: how strongly the logarithms of the weights are drawn to 0."""
 LARGEST = 4.0
 """The logarithms of the weights stay within plus and minus this."""
 FLOOR = 0.01
 """Share of the uniform distribution in an answer, so that no loss is infinite."""
-MOST_ITERATIONS = 40
+FARTHEST = 1e30
+"""Largest scaled distance, so that their sums do not overflow."""
+MINIMIZER = {"maxiter": 40, "ftol": 1e-6}
+"""Losses in float32 are not more exact than that."""
 
 
 @dataclass(frozen=True, eq=False)
 class _States:
-    """Incomplete rows: which row each is, the columns known of it, and the scaled distances to all rows by column."""
+    """Incomplete rows, and their distances to all N rows, one line per known cell; the cells of a row are adjacent."""
 
-    row: np.ndarray  # (s,)
-    known: np.ndarray  # (s, D) bool
-    scaled: list[np.ndarray]  # per column (states that know it, N), squared distances / (2 width^2)
+    row: np.ndarray  # (s,) which row each state is
+    first: np.ndarray  # (s,) the first of its known cells
+    state: np.ndarray  # (cells,)
+    column: np.ndarray  # (cells,)
+    scaled: np.ndarray  # (cells, N) squared distances / (2 width^2)
 
 
 def learned_weights(
@@ -42,10 +50,12 @@ def learned_weights(
 ) -> np.ndarray:
     r"""(D,) weights of the squared distances by column, drawn to 1.
 
-    Each row in turn is left out, and a random part of its features is known. The mean answer on the other rows,
+    Rows are left out in turn, and a random part of the features of each is known. The mean answer on the other rows,
     weighted by a Gaussian kernel over the known columns, should be the answer :math:`f_l` on the row itself:
 
     .. math:: \min_w -\sum_l \sum_y f_l(y) \log \frac{\sum_m K_w(l, m) f_m(y)}{\sum_m K_w(l, m)} + \frac12 |\log w|^2
+
+    A sample of the rows is used (`MOST_ROWS`), and answers are kept from 0 (`FLOOR`).
 
     Parameters
     ----------
@@ -61,21 +71,23 @@ def learned_weights(
         Draws rows and features.
     """
     n, n_columns = min(MOST_ROWS, len(answers)), len(neighbors.is_category)
-    rows, truth = neighbors.first(n), answers[:n].astype(np.float32)
-    states = _drawn(rows, schema, widths, rng)
+    states = _random_states(neighbors.first(n), schema, widths, rng)
+    if not len(states.row):
+        return np.ones(n_columns)
+    own = answers[:n].astype(np.float32)
+    share = n / len(states.row)  # several states of a row count as one row
 
     def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        found, slope = _loss(np.exp(logs), states, truth)
-        share = n / len(states.row)  # several states of a row count as one row
-        return share * found + PENALTY / 2 * logs @ logs, share * slope * np.exp(logs) + PENALTY * logs
+        weights = np.exp(logs)
+        found, slope = _loss(weights, states, own)
+        return share * found + PENALTY / 2 * logs @ logs, share * slope * weights + PENALTY * logs
 
     bounds = [(-LARGEST, LARGEST)] * n_columns
-    limit = {"maxiter": MOST_ITERATIONS}
-    found = minimize(loss, np.zeros(n_columns), jac=True, method="L-BFGS-B", bounds=bounds, options=limit)
+    found = minimize(loss, np.zeros(n_columns), jac=True, method="L-BFGS-B", bounds=bounds, options=MINIMIZER)
     return np.asarray(np.exp(found.x))
 
 
-def _drawn(
+def _random_states(
     rows: Neighbors, schema: Schema, widths: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
 ) -> _States:
     """Each row about equally often, with few features more often than with many."""
@@ -83,27 +95,31 @@ def _drawn(
     row = np.concatenate([rng.permutation(n) for _ in range(-(-MOST_STATES // n))])[:MOST_STATES]
     most = max(1, min(MOST_KNOWN, n_features - 1))
     size = np.exp(rng.uniform(0, np.log(most + 1), size=len(row))).astype(int)  # 1 to `most`
-    chosen = rng.random((len(row), n_features)).argsort(axis=1).argsort(axis=1) < size[:, None]
-    known = schema.expand(chosen) & ~np.isnan(rows.scores[row])
-    twice = 2 * widths(known.sum(axis=1)) ** 2
-    scaled = [
-        (rows.score_distances(j, rows.scores[row[with_it], j]) / twice[with_it, None]).astype(np.float32)
-        for j, with_it in enumerate(known.T)
-    ]
-    return _States(row, known, scaled)
+    known = schema.expand(sample_of_sizes(size, n_features, rng)) & ~np.isnan(rows.scores[row])
+    n_known = known.sum(axis=1)
+    kept = (n_known > 0) & (np.cumsum(n_known) * n <= MOST_DISTANCES)
+    row, known, n_known = row[kept], known[kept], n_known[kept]
+    state, column = np.nonzero(known)
+    scaled = np.empty((len(state), n), dtype=np.float32)
+    twice = 2 * widths(n_known) ** 2
+    for j in np.unique(column):
+        cells = column == j
+        squared = rows.score_distances(j, rows.scores[row[state[cells]], j])
+        scaled[cells] = np.minimum(squared / twice[state[cells], None], FARTHEST)
+    return _States(row, np.cumsum(n_known) - n_known, state, column, scaled)
 
 
 def _loss(weights: np.ndarray, states: _States, answers: np.ndarray) -> tuple[float, np.ndarray]:
-    """Cross entropy of the answers on the rows and of those of the others, and its slope in the weights (D,)."""
-    total = np.zeros((len(states.row), len(answers)), dtype=np.float32)
-    for weight, with_it, scaled in zip(weights.astype(np.float32), states.known.T, states.scaled, strict=True):
-        total[with_it] += weight * scaled
+    """Cross entropy of the answers on the rows and of the means over the others, and its slope in the weights (D,)."""
+    weighted = weights.astype(states.scaled.dtype)[states.column, None] * states.scaled
+    total = np.add.reduceat(weighted, states.first, axis=0)
     total[np.arange(len(states.row)), states.row] = np.inf
-    kernel = np.exp(total.min(axis=1, keepdims=True) - total)
-    kernel /= kernel.sum(axis=1, keepdims=True)
-    mean, truth = kernel @ answers, answers[states.row]
+    similarity = np.exp(total.min(axis=1, keepdims=True) - total)
+    similarity /= similarity.sum(axis=1, keepdims=True)
+    mean, wanted = similarity @ answers, answers[states.row]
     floored = (1 - FLOOR) * mean + FLOOR / answers.shape[1]
-    ratio = (1 - FLOOR) * truth / floored
-    pull = kernel * (ratio @ answers.T - (ratio * mean).sum(axis=1, keepdims=True))
-    slope = [np.vdot(pull[with_it], scaled) for with_it, scaled in zip(states.known.T, states.scaled, strict=True)]
-    return -float((truth * np.log(floored)).sum()), np.array(slope, dtype=float)
+    ratio = (1 - FLOOR) * wanted / floored
+    pull = similarity * (ratio @ answers.T - (ratio * mean).sum(axis=1, keepdims=True))
+    by_cell = np.einsum("cn,cn->c", pull[states.state], states.scaled)
+    slope = np.bincount(states.column, weights=by_cell, minlength=len(weights))
+    return -float((wanted * np.log(floored)).sum()), slope

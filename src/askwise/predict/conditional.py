@@ -1,4 +1,4 @@
-"""The frozen model averaged over completions of a case: Eq. 5 of the paper, without training."""
+"""The frozen model averaged over completions of a case, and over similar rows: Eq. 5 of the paper."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from askwise.parameters import POSITIVE, SHARE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.column_weights import learned_weights
+from askwise.predict.exact_sums import exact_means, rounded
 from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors, kernel, without
 from askwise.predict.pool_inputs import AnswerOnPool, pool_classifiers
 from askwise.predict.pool_trees import pool_trees
@@ -27,11 +28,6 @@ CELLS_KEPT = 16_000_000
 """Maximum number of floats in the belief about a block of cases: 128 MB."""
 FACTORS = (1.4, 1.0, 0.7)
 """Of Scott's rule for the width of the answer's kernel: what a selector chooses from, the usual one first."""
-FEWEST_ROWS = 20
-"""With a smaller pool, completions answer alone."""
-EXACT = 2.0**20
-"""Kernels and answers over the whole pool are rounded to multiples of 1 / EXACT: sums of their products are then exact
-in any order, so that a matrix product gives a case the same answer in any batch."""
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +37,7 @@ class ConditionalPredictor(SubsetPredictor):
     .. math:: p(y \mid x_S) = \int p(y \mid x_S, x_{\bar S}) \, p(x_{\bar S} \mid x_S) \, dx_{\bar S}
 
     with the inner distribution represented by the hidden cells of the `n_neighbors` nearest training rows. Equals
-    the wrapped model on complete rows. Nothing is trained.
+    the wrapped model on complete rows. Nothing is trained but, with `similar_rows`, weights of the columns.
 
     Parameters
     ----------
@@ -56,21 +52,22 @@ class ConditionalPredictor(SubsetPredictor):
     random_state
         Seed of that sample.
     answer_bandwidth
-        Width of the kernel of the answer alone; completions keep weights of width `bandwidth`, by which gains and
-        agreement are computed. None: `bandwidth`. ``"auto"``: Scott's rule, :math:`c N^{-1/(d + 4)}` with d known
-        columns and N rows in the pool, but at most `bandwidth`. The fewer columns are known, the more rows are close
-        in all of them, and the narrower the kernel may be. A selector chooses c on unseen rows (`FACTORS`).
+        Width of the kernel of the answer from completions; completions themselves keep weights of width `bandwidth`, by
+        which gains and agreement are computed. None: `bandwidth`. ``"auto"``: Scott's rule, :math:`c N^{-1/(d + 4)}`
+        with d known columns and N rows in the pool, but at most `bandwidth`. The fewer columns are known, the more rows
+        are close in all of them, and the narrower the kernel may be. A selector chooses c on unseen rows (`FACTORS`).
     similar_rows
         Share, in the answer, of a second estimate: the mean of the model's answers on the rows of the pool themselves,
         weighted by their similarity in the known columns, of which some count more than others (`learned_weights`). A
         completion is a new row, on which a model that overfits can be far off; a training row is not. Both estimate
         the mean of f(x) given what is known, with different errors. The share is never larger than that of the unknown
-        columns, so that the answer tends to the model's own. For tables with at least `FEWEST_ROWS` rows.
+        columns, so that the answer tends to the model's own as more becomes known. Images are answered by completions
+        alone.
 
     Attributes
     ----------
     answer_factor_ : c, if `answer_bandwidth` is ``"auto"``
-    similar_ : the pool, compared by columns that count differently; None where completions answer alone
+    similar_ : the pool with learned column weights; None where completions answer alone
     """
 
     averages_the_model = True
@@ -107,7 +104,7 @@ class ConditionalPredictor(SubsetPredictor):
         self.pool_ = self.neighbors_.filled(pool, ~self.takes_missing_)
         self._prepare()
         self.similar_: Neighbors | None = None
-        if self.similar_rows > 0 and self._pool_answers is not None and len(pool) >= FEWEST_ROWS:
+        if self.similar_rows > 0 and self._pool_answers is not None and len(pool) > 1:
             answers, rng = self._pool_answers[:, : len(self.classes_)], generator(self.random_state)
             weights = learned_weights(self.neighbors_, answers, self.schema_, self._by_scott, rng)
             self.similar_ = self.neighbors_.weighted(weights)
@@ -183,7 +180,10 @@ class ConditionalPredictor(SubsetPredictor):
         return self._by_scott(n_known, self.answer_factor_ if factor is None else factor)
 
     def answers_by_factor(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
-        """(n, F, C) the wrapped model's mean answer by each of the `factors`; (n, 1, C) where the width is given."""
+        """(n, F, C) the answer around the wrapped model alone by each of the `factors`, or by the given width (F = 1).
+
+        `leave_out` as in `believe`.
+        """
         assert belief.completions is not None
         own = replace(belief.completions, answers=belief.completions.answers[:, :, :1])
         means = [self._mean(own, rows, factor) for factor in self.factors or (None,)]
@@ -209,18 +209,12 @@ class ConditionalPredictor(SubsetPredictor):
         """Answers (n, several, C) on completions, mixed with those on similar rows themselves."""
         if weighted is None:
             return answers
-        on_rows = self._on_similar_rows(weighted, rows, leave_out)[:, : answers.shape[1]]
+        assert self._rounded_answers is not None
+        at = None if leave_out is None else self.pool_position_[leave_out]
+        weights = kernel(without(weighted, at), self._by_scott(rows.observed.sum(axis=1))[:, None])
+        on_rows = exact_means(weights, self._rounded_answers, len(self.classes_))[:, : answers.shape[1]]
         share = np.minimum(self.similar_rows, np.mean(~rows.observed, axis=1))[:, None, None]
         return (1 - share) * answers + share * on_rows
-
-    def _on_similar_rows(self, weighted: np.ndarray, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
-        """(n, 1 + k, C) the mean answer on the pool rows themselves, by their `weighted` distances (n, N)."""
-        widths = self._by_scott(rows.observed.sum(axis=1))[:, None]
-        at = None if leave_out is None else self.pool_position_[leave_out]
-        weights = np.rint(kernel(without(weighted, at), widths) * EXACT) / EXACT
-        assert self._rounded_answers is not None
-        total = (weights @ self._rounded_answers).reshape(len(rows), -1, len(self.classes_))
-        return np.asarray(total / total.sum(axis=2, keepdims=True))
 
     def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
         """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.
@@ -279,10 +273,8 @@ class ConditionalPredictor(SubsetPredictor):
 
     @cached_property
     def _rounded_answers(self) -> np.ndarray | None:
-        """`_pool_answers` in multiples of 1 / EXACT, where they are averaged."""
-        if self._pool_answers is None or self.similar_rows == 0:
-            return None
-        return np.asarray(np.rint(self._pool_answers * EXACT) / EXACT)
+        """`_pool_answers` as they are averaged over similar rows."""
+        return None if self._pool_answers is None else rounded(self._pool_answers, len(self.pool_))
 
     def with_model(self, model: Any) -> Self:
         other = super().with_model(model)

@@ -96,7 +96,7 @@ class Neighbors:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def weighted(self, column_weights: np.ndarray) -> Neighbors:
-        """The same rows, compared by columns that count differently."""
+        """The same rows with other column weights."""
         other = copy.copy(self)
         other.column_weights = column_weights
         return other

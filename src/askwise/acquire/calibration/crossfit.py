@@ -45,17 +45,13 @@ class Allowance:
         self._longest_fit = 0.0
         self._start = time.perf_counter()
 
-    def timed(self, refit: Callable[[np.ndarray], BeliefModel]) -> Callable[[np.ndarray], BeliefModel]:
-        """The same function, which fits a clone of the wrapped model and its pool; counted and timed."""
-
-        def run(held: np.ndarray) -> BeliefModel:
-            start = time.perf_counter()
-            fitted = refit(held)
-            self.refits += 1
-            self._longest_fit = max(self._longest_fit, time.perf_counter() - start)
-            return fitted
-
-        return run
+    def refitted(self, estimator: Any, *rows: Any, **options: Any) -> Any:
+        """The function of this name, counted and timed."""
+        start = time.perf_counter()
+        model = refitted(estimator, *rows, **options)
+        self.refits += 1
+        self._longest_fit = max(self._longest_fit, time.perf_counter() - start)
+        return model
 
     def allows(self, share: float = 1.0) -> bool:
         """Whether less than a share of the allowed time has passed; if not, something is left out."""
@@ -103,7 +99,8 @@ def cross_fitted(
     """The folds of the training rows of `predictor`; None where its model cannot be fitted without some of them.
 
     That is: a callable, a torch module, images, fewer than two classes with as many rows as folds, a column without
-    values outside of a fold, a category of its own in nearly every row, or a model that fails on so few rows.
+    values outside of a fold, a category of its own in nearly every row, or a model that fails on so few rows. A fold
+    whose model does not know every class is left out.
 
     Parameters
     ----------
@@ -114,7 +111,7 @@ def cross_fitted(
     n_rows
         Stop after the folds that hold so many rows; None = all folds.
     allowance
-        Stop, after the first fold, once half of it is used up; None = all folds.
+        Stop, after the first fold, once half of it is used up; None = all folds. `refit` counts and times refits by it.
     """
     rows, y = predictor.training_rows_, predictor.training_labels_
     if not predictor.schema_.tabular or unfitted_clone(predictor.estimator_) is None:
@@ -129,9 +126,11 @@ def cross_fitted(
         if found and allowance is not None and not allowance.allows(0.5):
             break
         try:
-            beliefs = (refit if allowance is None else allowance.timed(refit))(np.flatnonzero(fold == k))
+            beliefs = refit(np.flatnonzero(fold == k))
         except Exception:  # a third-party model may raise any error on fewer rows
             return None
+        if len(beliefs.predictor.classes_) < len(predictor.classes_):  # all of a class have missing cells
+            continue
         held = np.flatnonzero((fold == k) & _familiar(rows.values, fold != k, predictor.schema_.is_category))
         if len(held):
             found.append(Fold(held, beliefs, policy_of(beliefs)))

@@ -20,6 +20,7 @@ from askwise.epistemic import BeliefModel
 from askwise.predict.calibration import USUAL_FLOOR, Calibration, log_losses
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor, fit_weights, pooled
+from askwise.subsets import sample_of_sizes
 
 Choices = dict[str, Any]
 
@@ -122,8 +123,7 @@ def _losses_of_reproduction(predictor: ConditionalPredictor, seed: int) -> np.nd
     at = rng.permutation(predictor.training_rows_for_models())[:ROWS_TO_REPRODUCE]
     rows, n_features = predictor.training_rows_.take(at), len(schema.features)
     size = rng.choice(sizes_visited(n_features), size=len(at))
-    mask = rng.random((len(at), n_features)).argsort(axis=1).argsort(axis=1) < size[:, None]
-    known = rows.masked(schema.expand(mask))
+    known = rows.masked(schema.expand(sample_of_sizes(size, n_features, rng)))
     found = predictor.answers_by_factor(predictor.believe(known, leave_out=at), known, at)
     logs = np.log((1 - USUAL_FLOOR) * found + USUAL_FLOOR / found.shape[2])
     return np.asarray(-np.einsum("nc,nfc->fn", predictor.model_(rows), logs))
@@ -162,8 +162,8 @@ def _width_described(predictor: ConditionalPredictor, losses: np.ndarray | None,
             by = f"default, because no other width has a clearly lower {by}"
     factor = predictor.answer_factor_ if predictor.factors else None
     similar_rows = 0.0 if predictor.similar_ is None else float(predictor.similar_rows)
-    found = {"factor": factor, "narrowest": narrowest, "widest": widest, "by": by, "log_loss": log_loss}
-    return {**found, "similar_rows": similar_rows}
+    width = {"factor": factor, "narrowest": narrowest, "widest": widest, "by": by, "log_loss": log_loss}
+    return {**width, "similar_rows": similar_rows}
 
 
 def _pooling_described(predictor: PooledPredictor, by: str) -> Choices:
