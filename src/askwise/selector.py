@@ -53,8 +53,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         completions from similar training rows and on these rows), ``"pooled"`` (completions pooled with Gaussians of
         each class: accuracy before faithfulness; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled
         with means and modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``,
-        ``"low-rank"``; ``"rules"`` (trees, forests, rule lists and fuzzy models by structure, with their rules shown);
-        or a `SubsetPredictor`.
+        ``"low-rank"``; ``"rules"`` (rules of trees, forests, rule lists, fuzzy models); or a `SubsetPredictor`.
     epistemic
         Where the members around the model come from: ``"ensemble"`` (models trained like it), ``"dropout"`` (torch
         modules with dropout), ``"distance"`` (no members: distance to the training data, any model), None (epistemic
