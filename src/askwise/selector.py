@@ -49,9 +49,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
         images is documented in `askwise.vision.defaults`.
     adaptation
-        How p(y | x_S) is computed: ``"conditional"`` (the default of ``"auto"``: the mean of the model's answers on
-        completions from similar training rows and on these rows), ``"pooled"`` (completions pooled with Gaussians of
-        each class: accuracy before faithfulness; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled
+        How p(y | x_S) is computed: ``"conditional"`` (the default of ``"auto"``: the model's average over completions
+        from similar training rows, and over these rows), ``"pooled"`` (completions pooled with Gaussians of each
+        class: accuracy before faithfulness; see `predict.PooledPredictor`), ``"mean"`` (the model on rows filled
         with means and modes), reparametrizations of that with torch: ``"output"`` (any model), ``"last-layer"``,
         ``"low-rank"``; ``"rules"`` (rules of trees, forests, rule lists, fuzzy models); or a `SubsetPredictor`.
     epistemic

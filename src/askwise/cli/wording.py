@@ -57,10 +57,12 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
     if "answer" in choices:
         words.append(_width_in_words(choices["answer"]))
     if "pooling" in choices:
-        words.append(f"the model keeps {choices['pooling']['model_share']:.0%} of the weight in pooled answers")
+        share = choices["pooling"]["model_share"]
+        words.append(f"the model keeps {share:.0%} of the weight, and Gaussians of each class have the rest")
     if choices["calibration"] is not None:
         losses = choices["calibration"]["log_loss"]
-        kept = "temperatures" if choices["calibration"]["kept"] else "no temperatures, which would not help"
+        calibrated = "calibrated by temperature scaling"
+        kept = calibrated if choices["calibration"]["kept"] else f"not {calibrated}, which would not help"
         words.append(f"{kept} (log loss {losses['before']:.3f} before, {losses['after']:.3f} after)")
     if choices["settling"]["cut_short"]:
         words.append(f"on part of the rows only, to save time ({choices['settling']['refits']} refits of the model)")
@@ -68,13 +70,14 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
 
 
 def _width_in_words(choice: Mapping[str, Any]) -> str:
-    """How similar the rows are that complete a case."""
+    """How incomplete rows are predicted: the width of the kernel, and the share of similar rows themselves."""
     narrowest, widest = (f"{choice[end]:.2g}" for end in ("narrowest", "widest"))
-    grows = "" if narrowest == widest else f" at first and {widest} when much is known"
+    grows = "" if narrowest == widest else f" with one feature known, {widest} with nearly all"
     by = choice["by"] if choice["by"].startswith(("default", "given")) else f"chosen by {choice['by']}"
     share = choice["similar_rows"]
-    themselves = f", up to {share:.0%} of them from similar rows themselves" if share else ""
-    return f"answers from completions by rows within about {narrowest} standard deviations{grows} ({by}){themselves}"
+    themselves = f" and, up to {share:.0%}, its average over these rows as they are" if share else ""
+    filled = "the model's average over missing values filled in from similar training rows"
+    return f"predictions: {filled}{themselves} (kernel width {narrowest}{grows}; {by})"
 
 
 def _policy_in_words(choice: Mapping[str, Any]) -> str:

@@ -37,7 +37,8 @@ class ConditionalPredictor(SubsetPredictor):
     .. math:: p(y \mid x_S) = \int p(y \mid x_S, x_{\bar S}) \, p(x_{\bar S} \mid x_S) \, dx_{\bar S}
 
     with the inner distribution represented by the hidden cells of the `n_neighbors` nearest training rows. Equals
-    the wrapped model on complete rows. Nothing is trained but, with `similar_rows`, weights of the columns.
+    the wrapped model on complete rows. Nothing is trained, except weights of the columns if `similar_rows` is above 0.
+    The selector's ``"conditional"`` is this with ``answer_bandwidth="auto"`` and ``similar_rows=0.5``.
 
     Parameters
     ----------
@@ -57,12 +58,11 @@ class ConditionalPredictor(SubsetPredictor):
         with d known columns and N rows in the pool, but at most `bandwidth`. The fewer columns are known, the more rows
         are close in all of them, and the narrower the kernel may be. A selector chooses c on unseen rows (`FACTORS`).
     similar_rows
-        Share, in the answer, of a second estimate: the mean of the model's answers on the rows of the pool themselves,
-        weighted by their similarity in the known columns, of which some count more than others (`learned_weights`). A
-        completion is a new row, on which a model that overfits can be far off; a training row is not. Both estimate
-        the mean of f(x) given what is known, with different errors. The share is never larger than that of the unknown
-        columns, so that the answer tends to the model's own as more becomes known. Images are answered by completions
-        alone.
+        From 0 to 1: how much of the prediction is the model's average over similar rows of the pool as they are, rather
+        than over completions. A completion is a new row, on which a model that overfits can be far off; a training row
+        is not. Both estimate the mean of f(x) given what is known, with different errors. Rows are similar by the known
+        columns, whose weights are learned (see `predict.column_weights`). Never more than the share of columns that are
+        unknown, so that the prediction tends to the model's own. Images are answered by completions alone.
 
     Attributes
     ----------
