@@ -490,7 +490,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
     for words in (
-        "Chosen: policy Greedy (looking ahead would gain little); predictions: the model's average over missing values filled in ",
+        "Chosen: policy Greedy (looking ahead would gain little); predictions: the model's average over missing ",
         "must be a number; got 'abc'",
         "Type a value",
         "nothing to undo",
