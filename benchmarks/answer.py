@@ -1,12 +1,13 @@
-"""What do the kernel width of the answer and pooling change? Accuracy and log loss along the default policy.
+"""What do kernel width, similar rows and pooling change? Accuracy and log loss along the default policy.
 
 Frozen MLP and forest on five tables, 1 to 10 features. Only training rows are used: those of the usual split are split
 again, into rows to fit and validation rows, so that what is decided here has seen no test row. All answers are given
 about the same states, because the policy reads completions, whose weights do not change. Differences are in points of
-accuracy and in log loss, mean and standard error over tables and splits. "width" is the default, Scott's rule with the
-factor that is chosen, against one width of 0.8; "left out" the same for a model that cannot be cloned, whose answers
-are not calibrated, and neither are those it is compared with. "own covariance" is what pooled answers gain because
-classes may have covariances of their own, over Gaussians with one for all. docs/benchmarks.md has what was found.
+accuracy and in log loss, mean and standard error over tables and splits. "width" is Scott's rule with the factor that
+is chosen, against one width of 0.8; "similar rows" the default, which answers up to half on similar rows themselves,
+against "width"; "left out" the width for a model that cannot be cloned, whose answers are not calibrated, and neither
+are those it is compared with. "own covariance" is what pooled answers gain because classes may have covariances of
+their own, over Gaussians with one for all. docs/benchmarks.md has what was found.
 
     python benchmarks/answer.py --splits 3
 """
@@ -38,6 +39,7 @@ WIDE = 0.8
 ALL = class_gaussians.COMMON_ROWS
 COMPARED = {
     "width": "wide",
+    "similar rows": ("similar rows", "width"),
     "pooled": "wide",
     "pooled after width": ("pooled", "width"),
     "own covariance": ("pooled", "pooled, one covariance"),
@@ -66,6 +68,7 @@ def measured(name: str, model: str, seed: int, most: int) -> list[dict[str, obje
     kinds: dict[str, Any] = {
         "wide": ConditionalPredictor(None, answer_bandwidth=WIDE, random_state=seed),
         "width": auto,
+        "similar rows": "conditional",
     }
     selectors, seconds = {}, {}
     for kind, adaptation in {**kinds, "pooled": "pooled", "pooled, one covariance": "pooled"}.items():
