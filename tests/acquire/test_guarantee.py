@@ -1,5 +1,6 @@
 """The maths of the calibrated stop, on numbers that can be checked by hand."""
 
+from dataclasses import replace
 from math import comb, log
 from typing import Any
 
@@ -20,6 +21,12 @@ from askwise.acquire.stopping.guarantee import (
 )
 from askwise.acquire.stopping.prediction_sets import PredictionSets, conformal_quantile
 from askwise.acquire.stopping.savings import candidate_budgets, prices_at, savings_table
+
+
+def overall_threshold(runs, goal, early_share=None):
+    """The threshold for the promise about all cases."""
+    required = replace(goal, per_class=False).requirements(runs, np.arange(2))
+    return calibrated_threshold(runs, goal, required, early_share)[0]
 
 
 def runs_of(agreement, decision, full, spent=None, n_steps=None, labels=None) -> FullRuns:
@@ -106,7 +113,7 @@ def test_the_threshold_is_the_last_that_passes():
     runs = runs_of(agreement, decision, np.zeros(n, dtype=int))
     allowed = max(k for k in range(n) if p_values(np.array([k]), n, 0.05)[0] <= 0.1)  # 1 loss is 3.7 %, 2 are 11.8 %
     assert allowed == 1
-    found = calibrated_threshold(runs, Goal(agreement=0.95))
+    found = overall_threshold(runs, Goal(agreement=0.95))
     lost = (agreement[:, 0] >= found) & (np.arange(n) < 20)
     assert lost.sum() <= 1
     thresholds = threshold_sequence()
@@ -120,7 +127,7 @@ def test_a_stricter_promise_never_buys_less():
         [Goal(agreement=level) for level in (0.8, 0.9, 0.95, 0.98)],
         [Goal(agreement=0.9, confidence=level) for level in (0.5, 0.8, 0.9, 0.99)],
     ):
-        found = [calibrated_threshold(runs, goal) for goal in goals]
+        found = [overall_threshold(runs, goal) for goal in goals]
         assert found == sorted(found)
         assert found[0] < found[-1]
 
@@ -133,7 +140,7 @@ def test_the_promise_is_kept_about_as_often_as_it_says():
             runs = drawn(200, rng)
             others = drawn(500, rng)
             share = others.early(others.stops_at(threshold_sequence())).mean(axis=0)
-            early, lost = exact_shares(calibrated_threshold(runs, goal, share))
+            early, lost = exact_shares(overall_threshold(runs, goal, share))
             kept.append(lost <= (0.1 * early if goal.conditional else 0.1) + 1e-12)
             prices.append(1 - early)
         assert np.mean(kept) >= 0.86
@@ -160,7 +167,7 @@ def test_conditional_tests_start_where_enough_cases_stop_early():
     assert early_start(share[:2], n_rows=60, needed=45) == 2  # never enough: no threshold is tested
     runs = drawn(100, np.random.default_rng(0), noise=0)
     never = np.zeros(len(threshold_sequence()))
-    assert calibrated_threshold(runs, Goal(agreement=0.9, conditional=True), never) == np.inf
+    assert overall_threshold(runs, Goal(agreement=0.9, conditional=True), never) == np.inf
 
 
 def test_average_prices_of_all_thresholds():
@@ -172,16 +179,16 @@ def test_average_prices_of_all_thresholds():
     assert_allclose(prices, np.take_along_axis(runs.spent, steps, axis=1).mean(axis=0))
     assert prices.tolist() == [0, 1, 3, 4.5]
     for asked, reached in ((0.4, 0), (0.6, 1), (2.5, 3), (4.5, 4.5)):
-        threshold = calibrated_threshold(runs, Goal(average_price=asked))
+        threshold = overall_threshold(runs, Goal(average_price=asked))
         assert np.take_along_axis(runs.spent, runs.stops_at(np.array([threshold])), axis=1).mean() == reached
     with pytest.raises(InvalidInput, match=r"average_price=5.*cost 4.5 on average"):
-        calibrated_threshold(runs, Goal(average_price=5))
+        overall_threshold(runs, Goal(average_price=5))
 
 
 def test_a_level_that_even_everything_misses_is_refused():
     runs = runs_of(np.ones((100, 1)), np.ones((100, 1), dtype=int), np.zeros(100, dtype=int))
     with pytest.raises(InvalidInput, match=r"even without an early stop 100 of 100 rows"):
-        calibrated_threshold(runs, Goal(agreement=0.95))
+        overall_threshold(runs, Goal(agreement=0.95))
 
 
 def test_conformal_quantiles_count_the_new_case():

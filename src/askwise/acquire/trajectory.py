@@ -62,6 +62,11 @@ class Trajectory:
         return self.said.all.agreement
 
     @property
+    def final(self) -> np.ndarray:
+        """(n, T + 1, C) probability that the full row is decided for a class."""
+        return self.said.all.final
+
+    @property
     def decision_is_final(self) -> np.ndarray:
         """(n, T + 1) probability that the full row is decided alike: the agreement, calibrated if possible."""
         return self.said.all.decision_is_final

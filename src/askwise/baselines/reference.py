@@ -86,8 +86,8 @@ class FullInformation(FullRowBaseline):
 
     def _seeing(self, truth: EncodedRows, run: Trajectory) -> Trajectory:
         found = self.beliefs_.assess(self.beliefs_.believe(truth), truth)
-        final = np.ones(len(truth))
-        found = dataclasses.replace(found, agreement=final, decision_is_final=final)
+        final = (np.arange(len(self.classes_)) == found.decision[:, None]).astype(float)
+        found = dataclasses.replace(found, agreement=np.ones(len(truth)), final=final)
         return dataclasses.replace(run, said=Recorded([found] * (run.n_steps + 1)))
 
 

@@ -21,7 +21,8 @@ from askwise.predict.conditional import ConditionalPredictor
 from askwise.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
-ARRAYS = ("proba", "decision", "agreement", "decision_is_final")
+SMALLEST = 1e-12
+ARRAYS = ("proba", "decision", "agreement", "final")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,8 @@ class Assessment:
     agreement
         (n,) share of the completions on which the wrapped model decides alike; 1 for a complete row. Of a predictor
         without completions, the probability of that class.
-    decision_is_final
-        (n,) probability that the full row is decided alike: the agreement, calibrated where there is a `Calibration`.
+    final
+        (n, C) probability that the full row is decided for a class.
     uncertainty
         The uncertainties, (n,) each.
     """
@@ -46,8 +47,13 @@ class Assessment:
     proba: np.ndarray
     decision: np.ndarray
     agreement: np.ndarray
-    decision_is_final: np.ndarray
+    final: np.ndarray
     uncertainty: Uncertainty
+
+    @property
+    def decision_is_final(self) -> np.ndarray:
+        """(n,) probability that the full row is decided alike: the agreement, calibrated if possible."""
+        return np.take_along_axis(self.final, self.decision[..., None], axis=-1)[..., 0]
 
     def replaced(self, rows: np.ndarray, new: Assessment) -> Assessment:
         """A copy with the entries of `rows` (n,) bool replaced by those of `new`, in order."""
@@ -208,25 +214,36 @@ class BeliefModel:
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
         decision = self.decisions(belief.proba)
-        agreement = self.agreement(belief)
-        final = self._final(belief, agreement)
-        return Assessment(belief.proba, decision, agreement, final, self.uncertainty(belief, rows))
+        uncertainty = self.uncertainty(belief, rows)
+        return Assessment(belief.proba, decision, self.agreement(belief), self.final(belief), uncertainty)
 
     def agreement(self, belief: Belief) -> np.ndarray:
         """(n,) raw agreement: the share of the votes for the decision taken, 1 for a complete row."""
         assert belief.complete is not None
         return np.where(belief.complete, 1.0, self._of_decision(self.votes(belief), belief))
 
+    def final(self, belief: Belief) -> np.ndarray:
+        """(n, C) probability that the full row is decided for a class.
+
+        For the present decision it is the agreement, calibrated if there is a `Calibration`; the other classes share
+        the rest as they share votes and p(y | x_S).
+        """
+        assert belief.complete is not None
+        votes, decision = self.votes(belief), self.decisions(belief.proba)[:, None]
+        stays = np.where(belief.complete, 1.0, self._of_decision(votes, belief))
+        if self.calibration is not None:
+            calibrated = self.calibration.final(stays, self._of_decision(belief.proba, belief))
+            stays = np.where(belief.complete, 1.0, calibrated)
+        others = votes + belief.proba
+        np.put_along_axis(others, decision, 0.0, axis=1)
+        # Votes and probabilities of 0 for every other class leave nothing to share by.
+        final = others / np.maximum(others.sum(axis=1), SMALLEST)[:, None] * (1 - stays)[:, None]
+        np.put_along_axis(final, decision, stays[:, None], axis=1)
+        return final
+
     def decision_is_final(self, belief: Belief) -> np.ndarray:
         """(n,) probability that the full row is decided alike: the raw agreement if there is no `Calibration`."""
-        return self._final(belief, self.agreement(belief))
-
-    def _final(self, belief: Belief, agreement: np.ndarray) -> np.ndarray:
-        assert belief.complete is not None
-        if self.calibration is None:
-            return agreement
-        final = self.calibration.final(agreement, self._of_decision(belief.proba, belief))
-        return np.where(belief.complete, 1.0, final)
+        return self._of_decision(self.final(belief), belief)
 
     def _of_decision(self, values: np.ndarray, belief: Belief) -> np.ndarray:
         """(n,) the entries of `values` (n, C) for the class decided for."""

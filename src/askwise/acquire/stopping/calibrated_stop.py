@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+import pandas as pd
 
 from askwise.acquire.policies.base import Policy
 from askwise.acquire.stopping.guarantee import (
     FullRuns,
+    Requirement,
+    class_certainty,
     early_start,
+    exact_interval,
     last_passed,
     p_values,
     price_thresholds,
@@ -19,6 +25,7 @@ from askwise.acquire.stopping.guarantee import (
 )
 from askwise.acquire.stopping.prediction_sets import PredictionSets
 from askwise.acquire.stopping.rules import Stopping
+from askwise.columns import plain
 from askwise.errors import InvalidInput
 from askwise.parameters import POSITIVE, Flag, Number
 from askwise.prices import Prices
@@ -27,38 +34,63 @@ if TYPE_CHECKING:
     from askwise.acquire.acquisition import Acquisition
 
 INSIDE = Number(0, 1, above=True, below=True)
+GOALS = ("agreement", "accuracy_gap", "average_price", "recall")
+FAR_BELOW = 0.1
+"""A class of which so much less is kept than promised overall gets a warning."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a rule is calibrated for: exactly one of the first three; see `calibrate_stop`."""
+    """What a rule is calibrated for: exactly one of `GOALS`; see `calibrate_stop`."""
 
     agreement: float | None = None
     accuracy_gap: float | None = None
     average_price: float | None = None
     confidence: float = 0.9
     conditional: bool = False
+    recall: Mapping[Any, float] | None = None
+    per_class: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        goals = {name: getattr(self, name) for name in ("agreement", "accuracy_gap", "average_price")}
-        given = [name for name, value in goals.items() if value is not None]
+        given = [name for name in GOALS if getattr(self, name) is not None]
         if len(given) != 1:
             raise InvalidInput(
-                f"calibrate_stop needs exactly one of agreement, accuracy_gap and average_price; got {given or 'none'}."
+                "calibrate_stop needs exactly one of agreement, accuracy_gap, average_price and recall; got "
+                f"{given or 'none'}."
             )
-        for name in ("confidence", *set(given) - {"average_price"}):
+        for name in ("confidence", *set(given) - {"average_price", "recall"}):
             if not INSIDE.allows(getattr(self, name)):
                 raise InvalidInput(f"{name} must be between 0 and 1, both excluded; got {getattr(self, name)!r}.")
         if self.average_price is not None and not POSITIVE.allows(self.average_price):
             raise InvalidInput(f"average_price must be a finite number > 0; got {self.average_price!r}.")
+        if self.recall is not None and not (
+            isinstance(self.recall, Mapping) and self.recall and all(map(INSIDE.allows, self.recall.values()))
+        ):
+            raise InvalidInput(
+                f"recall must be a dict {{class: share between 0 and 1, both excluded}}; got {self.recall!r}."
+            )
         if not Flag().allows(self.conditional):
             raise InvalidInput(f"conditional must be True or False; got {self.conditional!r}.")
-        if self.average_price is not None and self.conditional:
-            raise InvalidInput("conditional=True is for agreement and accuracy_gap; average_price has no risk.")
+        if self.conditional and given[0] in ("average_price", "recall"):
+            raise InvalidInput(f"conditional=True is for agreement and accuracy_gap, not for {given[0]}.")
+        if not (self.per_class == "auto" or Flag().allows(self.per_class)):
+            raise InvalidInput(f'per_class must be "auto", True or False; got {self.per_class!r}.')
+
+    @property
+    def by_class(self) -> bool:
+        """Whether cases stop by how rare each class is."""
+        return self.average_price is None and (self.per_class is not False or self.recall is not None)
+
+    @property
+    def needs_labels(self) -> str:
+        """The goal that needs labels, or nothing."""
+        return "accuracy_gap" if self.accuracy_gap is not None else "recall" if self.recall is not None else ""
 
     @property
     def risk(self) -> float:
-        """The share of cases with a loss that is allowed."""
+        """The share of cases with a loss that is allowed; of recall, that of the strictest class."""
+        if self.recall is not None:
+            return 1 - float(max(self.recall.values()))
         return 1 - float(self.agreement) if self.agreement is not None else float(self.accuracy_gap or 0.0)
 
     @property
@@ -70,7 +102,43 @@ class Goal:
 
     def losses(self, runs: FullRuns) -> np.ndarray:
         """(n, T + 1) whether stopping at a state is a loss."""
-        return runs.changed if self.agreement is not None else runs.worse
+        return runs.changed if self.agreement is not None or self.average_price is not None else runs.worse
+
+    def requirements(self, runs: FullRuns, classes: np.ndarray, groups: np.ndarray | None = None) -> list[Requirement]:
+        """What must hold of all cases, of each of the `groups` (n,), and of each class; nothing for `average_price`."""
+        if self.average_price is not None:
+            return []
+        losses = self.losses(runs)
+        if self.recall is not None:
+            assert runs.labels is not None
+            wanted = [(class_position(classes, label), float(share)) for label, share in self.recall.items()]
+            return [
+                Requirement(
+                    f"the cases of {plain(classes[c])!r} that all features find",
+                    (runs.labels == c) & (runs.full == c),
+                    losses,
+                    1 - share,
+                )
+                for c, share in wanted
+            ]
+        required = [Requirement("all cases", np.ones(len(runs), dtype=bool), losses, self.risk)]
+        if groups is not None:
+            required += [
+                Requirement(f"those of group {plain(one)!r}", groups == one, losses, self.risk)
+                for one in pd.unique(groups)
+            ]
+        if self.per_class is not False:
+            required += [self.of_class(c, runs, classes) for c in range(len(classes))]
+        return required
+
+    def of_class(self, c: int, runs: FullRuns, classes: np.ndarray) -> Requirement:
+        """What must hold of one class: that all features decide for or, of an `accuracy_gap`, the true one."""
+        label, optional = repr(plain(classes[c])), self.per_class == "auto"
+        if self.accuracy_gap is not None:
+            assert runs.labels is not None
+            return Requirement(f"the cases of {label}", runs.labels == c, self.losses(runs), self.risk, optional)
+        subject = f"those that all features decide for {label}"
+        return Requirement(subject, runs.full == c, self.losses(runs), self.risk, optional)
 
     def check_rows(self, n_rows: int) -> None:
         """Refuse rows too few to show anything: a promise that no result could break is none."""
@@ -78,11 +146,19 @@ class Goal:
             return
         needed = rows_needed(self.risk, self.confidence)
         if n_rows < needed:
-            asked = f"agreement={self.agreement}" if self.agreement is not None else f"accuracy_gap={self.accuracy_gap}"
+            name = next(name for name in GOALS if getattr(self, name) is not None)
             raise InvalidInput(
-                f"calibrate_stop: {asked} at confidence={self.confidence} needs at least {needed} rows; there "
-                f"are {n_rows}. Pass more rows, or ask for less."
+                f"calibrate_stop: {name}={getattr(self, name)} at confidence={self.confidence} needs at least "
+                f"{needed} rows; there are {n_rows}. Pass more rows, or ask for less."
             )
+
+
+def class_position(classes: np.ndarray, label: Any) -> int:
+    """Where `label` is among the classes."""
+    found = np.flatnonzero([bool(one == label) for one in classes])
+    if not len(found):
+        raise InvalidInput(f"recall: there is no class {label!r}; the classes are {classes.tolist()}.")
+    return int(found[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +194,58 @@ class Conditions:
         if differs:
             raise InvalidInput(f"This stopping rule was calibrated for {differs}; call calibrate_stop again.")
 
+    def departures(self, known: np.ndarray, available: np.ndarray, features: Sequence[str]) -> list[str]:
+        """How cases differ from those of the calibration, "" where they do not.
+
+        Parameters
+        ----------
+        known, available
+            (n, M) features known at the start, and those that can be had.
+        """
+        paid = known & (self.prices.costs > 0)
+        lacking = ~available & ~known & ~self.missing
+        found = []
+        for row in range(len(known)):
+            if paid[row].any():
+                found.append(f"{features[int(paid[row].argmax())]!r} was known from the start")
+            elif lacking[row].any():
+                name = features[int(lacking[row].argmax())]
+                found.append(f"{name!r}, never missing at calibration, is unavailable")
+            else:
+                found.append("")
+        return found
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """What a stop does to the cases of one class, on the calibration rows.
+
+    Attributes
+    ----------
+    label
+        The class.
+    rows
+        Calibration rows that all features decide for it or, of an `accuracy_gap` or `recall`, that truly are.
+    kept, low, high
+        The share of them without a loss, and its exact interval at the confidence of the goal; NaN without rows.
+    promised
+        Whether the promise covers it.
+    needed
+        Rows that a promise needs.
+    recall, recall_of_everything
+        Of the true cases, the share decided for with the stop, and with all features; NaN without labels.
+    """
+
+    label: Any
+    rows: int
+    kept: float
+    low: float
+    high: float
+    promised: bool
+    needed: int
+    recall: float
+    recall_of_everything: float
+
 
 class CalibratedStop(Stopping):
     """Stop where the decision is final with a probability that was calibrated; made by `calibrate_stop`.
@@ -125,7 +253,10 @@ class CalibratedStop(Stopping):
     Attributes
     ----------
     threshold
-        The `decision_is_final` at which a case stops; infinite = never early.
+        The certainty at which a case stops; infinite = never early. The certainty is `decision_is_final` or, where
+        `shares` are given, `class_certainty`.
+    shares
+        (C,) usual shares of the decisions, by which a rare class is protected; None where classes do not count.
     goal
         What was asked for.
     conditions
@@ -138,6 +269,8 @@ class CalibratedStop(Stopping):
         Average price of the calibration rows with the rule, and with everything bought.
     prediction_sets
         Prediction sets of open and of stopped cases; None without labels.
+    subjects
+        Whom the promise is about, in words, one part for each thing promised.
     """
 
     def __init__(
@@ -148,22 +281,36 @@ class CalibratedStop(Stopping):
         conditions: Conditions,
         estimated: bool = False,
         prediction_sets: PredictionSets | None = None,
+        *,
+        classes: np.ndarray,
+        shares: np.ndarray | None = None,
+        promised: Sequence[Requirement] = (),
     ) -> None:
         steps = runs.stops_at(np.array([threshold]))
         self.threshold = threshold
+        self.shares = shares
         self.goal = goal
         self.conditions = conditions
         self.estimated = estimated
         self.prediction_sets = prediction_sets
         self.n_rows, self.n_early = len(runs), int(runs.early(steps).sum())
-        priced = goal.average_price is not None
-        losses = runs.changed if priced else goal.losses(runs)
-        self.n_losses = int(np.take_along_axis(losses, steps, axis=1).sum())
+        self.n_losses = int(np.take_along_axis(goal.losses(runs), steps, axis=1).sum())
         self.price = float(np.take_along_axis(runs.spent, steps, axis=1).mean())
         self.everything = float(runs.spent[:, -1].mean())
+        self.subjects = [one.subject for one in promised]
+        self.classes = [_class_report(c, runs, steps, goal, classes, promised) for c in range(len(classes))]
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        return state.beliefs.decision_is_final(state.belief) >= self.threshold
+        beliefs, belief = state.beliefs, state.belief
+        if self.shares is None:
+            return beliefs.decision_is_final(belief) >= self.threshold
+        decision = beliefs.decisions(belief.proba)
+        return class_certainty(beliefs.final(belief), decision, self.shares) >= self.threshold
+
+    @property
+    def by_class(self) -> pd.DataFrame:
+        """What the rule does to the cases of each class, one row each; the columns are those of `ClassReport`."""
+        return pd.DataFrame([vars(one) for one in self.classes])
 
     @property
     def promise(self) -> str:
@@ -174,53 +321,148 @@ class CalibratedStop(Stopping):
             f"Conditions: cases drawn like the {rows}, with only free features known at the start; the same policy, "
             f"prices{budget}, and features unavailable as often."
         )
-        return f"{self._promise()} {conditions}"
+        return " ".join(filter(None, [self._promise(), self._not_covered(), conditions]))
 
     def _promise(self) -> str:
         goal = self.goal
         if goal.average_price is not None:
             return f"Estimated: cases cost {self.price:.4g} on average (asked for: {goal.average_price:.4g})."
         certainty = "Estimated" if self.estimated else "Guaranteed"
-        among = "of all cases, and of those that stop early," if goal.conditional else "of all cases"
+        if goal.recall is not None:
+            parts = [f"{100 * (1 - float(share)):.4g}% of {who}" for who, share in self._recalled()]
+            lost = f"at most {' and '.join(parts)} are no longer found"
+            return f"{certainty} with {100 * goal.confidence:.4g}% confidence: {lost}."
+        among = ", and of ".join(self.subjects)
+        among += ", and of those that stop early," if goal.conditional else ""
         risk = f"{100 * goal.risk:.4g}%"
         return (
-            f"{certainty} with {100 * goal.confidence:.4g}% confidence: at most {risk} {among} stop with {goal.loss}."
+            f"{certainty} with {100 * goal.confidence:.4g}% confidence: at most {risk} of {among} stop with "
+            f"{goal.loss}."
         )
+
+    def _recalled(self) -> list[tuple[str, float]]:
+        assert self.goal.recall is not None
+        return list(zip(self.subjects, self.goal.recall.values(), strict=True))
+
+    def _not_covered(self) -> str:
+        """The classes that the promise does not cover, and what was seen of them; empty if it covers all."""
+        if self.goal.average_price is not None or self.goal.recall is not None or self.goal.per_class is False:
+            return ""
+        found = []
+        for one in self.classes:
+            if one.promised:
+                continue
+            seen = "none among these rows"
+            if one.rows:
+                kept = f"{100 * one.kept:.3g}% kept, {100 * one.low:.3g}% to {100 * one.high:.3g}%"
+                seen = f"{one.rows} rows of the {one.needed} needed, {kept}"
+            found.append(f"{one.label!r} ({seen})")
+        return f"Not promised for each class: too little is known about {', '.join(found)}." if found else ""
 
     def __repr__(self) -> str:
         loss = "changed" if self.goal.accuracy_gap is None else "made worse"
+        scale = "decision_is_final" if self.shares is None else "certainty, measured by how rare each class is,"
+        kept = ", ".join(f"{one.label!r} {100 * one.kept:.3g}% of {one.rows}" for one in self.classes if one.rows)
+        recall = ", ".join(
+            f"{one.label!r} {one.recall:.3g} (with everything {one.recall_of_everything:.3g})"
+            for one in self.classes
+            if np.isfinite(one.recall)
+        )
         return (
-            f"<CalibratedStop at decision_is_final >= {self.threshold:.6g}. {self.promise} On these rows: "
+            f"<CalibratedStop at {scale} >= {self.threshold:.6g}. {self.promise} On these rows: "
             f"decisions {loss}: {self.n_losses}, early stops: {self.n_early}, average price {self.price:.4g} of "
-            f"{self.everything:.4g}>"
+            f"{self.everything:.4g}; kept by class: {kept}{'; recall: ' + recall if recall else ''}>"
         )
 
+    def warn_of_classes_far_below(self) -> None:
+        """A warning for classes of which much less is kept than of all cases is promised."""
+        if self.goal.average_price is not None:
+            return
+        level = 1 - self.goal.risk
+        far = [one for one in self.classes if one.rows and one.kept < level - FAR_BELOW]
+        if far:
+            seen = ", ".join(f"{one.kept:.0%} of the {one.rows} cases of {one.label!r}" for one in far)
+            warnings.warn(
+                f"The stop keeps {seen}, far below the {level:.0%} asked for. Calibrate with per_class=True and more "
+                "rows of these classes, or ask for their recall.",
+                stacklevel=3,
+            )
 
-def calibrated_threshold(runs: FullRuns, goal: Goal, early_share: np.ndarray | None = None) -> float:
-    """The threshold that reaches the goal on `runs`.
+
+def _class_report(
+    c: int, runs: FullRuns, steps: np.ndarray, goal: Goal, classes: np.ndarray, promised: Sequence[Requirement]
+) -> ClassReport:
+    label = plain(classes[c])
+    if goal.recall is None:
+        subject = goal.of_class(c, runs, classes)
+    else:
+        assert runs.labels is not None
+        members = (runs.labels == c) & (runs.full == c)
+        subject = Requirement(f"the cases of {label!r} that all features find", members, goal.losses(runs), 0.0)
+    decision = np.take_along_axis(runs.decision, steps, axis=1)[:, 0]
+    lost = np.take_along_axis(subject.losses, steps, axis=1)[subject.members, 0]
+    rows = len(lost)
+    low, high = exact_interval(int(lost.sum()), rows, goal.confidence)
+    true = None if runs.labels is None else runs.labels == c
+    found = true is not None and bool(true.any())
+    return ClassReport(
+        label=label,
+        rows=rows,
+        kept=float(1 - lost.mean()) if rows else np.nan,
+        low=low if rows else np.nan,
+        high=high if rows else np.nan,
+        promised=any(one.subject == subject.subject for one in promised),
+        needed=0 if goal.average_price is not None else rows_needed(goal.risk, goal.confidence),
+        recall=float(np.mean(decision[true] == c)) if found else np.nan,
+        recall_of_everything=float(np.mean(runs.full[true] == c)) if found else np.nan,
+    )
+
+
+def calibrated_threshold(
+    runs: FullRuns, goal: Goal, required: Sequence[Requirement] = (), early_share: np.ndarray | None = None
+) -> tuple[float, list[Requirement]]:
+    """The threshold that reaches the goal on `runs`, and which of the requirements it keeps.
 
     `early_share` (K,) of other rows, for each threshold of the sequence, says where a conditional test starts.
     """
     if goal.average_price is not None:
-        return _threshold_for_price(runs, goal.average_price)
+        return _threshold_for_price(runs, goal.average_price), []
     thresholds = threshold_sequence()
     steps = runs.stops_at(thresholds)
-    lost = np.take_along_axis(goal.losses(runs), steps, axis=1)
-    p = p_values(lost.sum(axis=0), len(runs), goal.risk)
-    if last_passed(p[:1], goal.confidence) is None:
-        raise InvalidInput(
-            f"calibrate_stop cannot promise this: even without an early stop {int(lost[:, 0].sum())} of {len(runs)} "
-            f"rows end with {goal.loss}, and at most {100 * goal.risk:.4g}% are allowed. Allow more, raise the budget, "
-            "or pass more rows."
-        )
+    # Without a loss at the last step none can be broken there, and all are tested together, each at the full level.
+    lossless = not np.take_along_axis(goal.losses(runs), steps[:, :1], axis=1).any()
+    confidence = goal.confidence if lossless else 1 - (1 - goal.confidence) / len(required)
+    found = [(one, one.p_values(steps)) for one in required]
+    kept = [(one, p) for one, p in found if last_passed(p[:1], confidence) is not None]
+    for one in required:
+        if not one.optional and not any(one is other for other, _ in kept):
+            _refuse(one, steps, goal, confidence)
+    p = np.max([p for _, p in kept], axis=0)
     if goal.conditional:
         assert early_share is not None
         early = runs.early(steps)
+        lost = np.take_along_axis(goal.losses(runs), steps, axis=1)
         p = np.maximum(p, p_values((lost & early).sum(axis=0), early.sum(axis=0), goal.risk))
-        start = early_start(early_share, len(runs), rows_needed(goal.risk, goal.confidence))
+        start = early_start(early_share, len(runs), rows_needed(goal.risk, confidence))
         thresholds, p = np.r_[np.inf, thresholds[start:]], np.r_[0.0, p[start:]]
-    last = last_passed(p, goal.confidence)
-    return float(thresholds[0 if last is None else last])
+    last = last_passed(p, confidence)
+    return float(thresholds[0 if last is None else last]), [one for one, _ in kept]
+
+
+def _refuse(one: Requirement, steps: np.ndarray, goal: Goal, confidence: float) -> NoReturn:
+    rows, needed = int(one.members.sum()), rows_needed(one.risk, confidence)
+    if rows < needed:
+        remedy = " or per_class='auto', which names such a class and protects it as far as it can"
+        raise InvalidInput(
+            f"calibrate_stop: a promise about {one.subject} needs at least {needed} of them at "
+            f"confidence={goal.confidence}; there are {rows}. Pass more rows"
+            f"{remedy if goal.per_class is True else ''}, or ask for less."
+        )
+    lost = int(np.take_along_axis(one.losses, steps[:, :1], axis=1)[one.members].sum())
+    raise InvalidInput(
+        f"calibrate_stop cannot promise this: even without an early stop {lost} of {rows} rows ({one.subject}) end "
+        f"with {goal.loss}, and at most {100 * one.risk:.4g}% are allowed. Allow more, raise the budget, or pass more rows."
+    )
 
 
 def _threshold_for_price(runs: FullRuns, price: float) -> float:

@@ -5,6 +5,11 @@ model nor the policy has seen, the number of cases with a loss (0 or 1) is binom
 losses would be improbable at the allowed risk. Thresholds are tested in an order fixed beforehand, from "never"
 downwards, and testing ends at the first that fails, so that the confidence holds for whichever passed last
 (Angelopoulos et al. 2021, "Learn then test").
+
+Several promises, such as one for each class, are tested together along the same sequence: a threshold passes when it
+passes for each of them. A threshold that breaks any promise passes no more often than that one test does, so that the
+confidence holds for all promises at once without a correction for their number. Only where a promise may be broken
+even without an early stop, and is then left out, each is tested at its share of the error (Bonferroni).
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from askwise.rows import ByRow
 
@@ -44,6 +49,8 @@ class FullRuns(ByRow):
         (n,) positions of the true classes, None where they are not known.
     proba
         (n, T + 1, C) predictions, None where they are not needed.
+    final
+        (n, T + 1, C) probability that the full row is decided for a class, None where it is not needed.
     """
 
     certainty: np.ndarray
@@ -53,6 +60,7 @@ class FullRuns(ByRow):
     full: np.ndarray
     labels: np.ndarray | None = None
     proba: np.ndarray | None = None
+    final: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.full)
@@ -68,6 +76,12 @@ class FullRuns(ByRow):
         assert self.labels is not None
         truth = self.labels[:, None]
         return np.asarray((self.full[:, None] == truth) & (self.decision != truth))
+
+    def judged_by_class(self, shares: np.ndarray) -> Self:
+        """The same runs with `class_certainty` as certainty."""
+        assert self.final is not None
+        by_class = class_certainty(self.final, self.decision, shares)
+        return replace(self, certainty=np.where(np.isneginf(self.certainty), -np.inf, by_class))
 
     def stops_at(self, thresholds: np.ndarray) -> np.ndarray:
         """(n, K) step at which each case stops: the first with a certainty >= the threshold, otherwise its last."""
@@ -98,6 +112,46 @@ class FullRuns(ByRow):
         return replace(self, **steps)
 
 
+@dataclass(frozen=True, eq=False)
+class Requirement:
+    """One promise: of the cases marked `members` (n,), at most the share `risk` stops with a loss (n, T + 1).
+
+    `subject` says whom it is about, as in "at most 5% of ... stop with"; an `optional` one may be left out if it cannot
+    be kept.
+    """
+
+    subject: str
+    members: np.ndarray
+    losses: np.ndarray
+    risk: float
+    optional: bool = False
+
+    def p_values(self, steps: np.ndarray) -> np.ndarray:
+        """(K,) the p value of each rule, by which cases stop at `steps` (n, K)."""
+        lost = np.take_along_axis(self.losses, steps, axis=1)[self.members]
+        return p_values(lost.sum(axis=0), len(lost), self.risk)
+
+
+def class_certainty(final: np.ndarray, decision: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """(...) how certain a decision is, measured by how rare each other class is.
+
+    1 less the largest factor by which the full row is more probably decided for another class than the usual `shares`
+    (C,) of these decisions: 1 where that is impossible, 0 or less where another class is as probable as if nothing was
+    known. A case may then stop at a common decision only where a rare one has become much rarer still.
+
+    Parameters
+    ----------
+    final, decision
+        (..., C) as in `FullRuns.final`, and (...).
+
+    >>> class_certainty(np.array([[0.96, 0.04], [0.999, 0.001]]), np.array([0, 0]), np.array([0.9, 0.1])).round(2)
+    array([0.6 , 0.99])
+    """
+    times = final / shares
+    np.put_along_axis(times, decision[..., None], 0.0, axis=-1)
+    return np.asarray(1 - times.max(axis=-1))
+
+
 def threshold_sequence() -> np.ndarray:
     """The thresholds in the order of their tests: infinity, 1 - 1e-6, then 1 - geometric steps down to 0."""
     count = int(np.log(1 / SMALLEST_STEP) / np.log(STEP_RATIO)) + 1
@@ -116,6 +170,13 @@ def rows_needed(risk: float, confidence: float) -> int:
 def p_values(losses: np.ndarray, cases: np.ndarray | int, risk: float) -> np.ndarray:
     """(K,) probability of so few `losses` among so many `cases` if the risk were `risk`; 1 without cases."""
     return np.asarray(binom.cdf(losses, cases, risk))
+
+
+def exact_interval(losses: int, cases: int, confidence: float) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) interval of the share without a loss; 0 to 1 without cases."""
+    tail, kept = (1 - confidence) / 2, cases - losses
+    low = float(beta.ppf(tail, kept, losses + 1)) if kept else 0.0
+    return low, float(beta.ppf(1 - tail, kept + 1, losses)) if losses else 1.0
 
 
 def last_passed(p: np.ndarray, confidence: float) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,16 +58,20 @@ class StopCalibration:
         average_price: float | None = None,
         confidence: float = 0.9,
         conditional: bool = False,
+        per_class: bool | str = "auto",
+        recall: Mapping[Any, float] | None = None,
+        subgroups: Any = None,
         budget: float | None = None,
         coverage: float = 0.9,
         by_class: bool = False,
     ) -> CalibratedStop:
         """A stopping rule that keeps its word, calibrated on rows that neither the model nor `fit` has seen.
 
-        A case stops as soon as `decision_is_final`, the probability that the full row is decided alike, reaches a
-        threshold. The threshold is chosen for exactly one of the goals `agreement`, `accuracy_gap` and `average_price`,
-        so the promise does not depend on how good that probability is, only the price does. The rule is kept as `stop_`
-        and used by ``acquire(stop="calibrated")`` and ``start(stop="calibrated")``.
+        A case stops as soon as its decision is certain enough: the probability that the full row is decided for another
+        class must be low, compared with how rare that class is. How low is chosen for exactly one of the goals
+        `agreement`, `accuracy_gap`, `average_price` and `recall`, so the promise does not depend on how good that
+        probability is, only the price does. The rule is kept as `stop_` and used by ``acquire(stop="calibrated")`` and
+        ``start(stop="calibrated")``; its `by_class` says what it does to each class.
 
         Parameters
         ----------
@@ -75,7 +79,7 @@ class StopCalibration:
             Rows to calibrate on; missing cells are unavailable. None: training rows, each with a model fitted without
             it (5 folds). That calibrates other models than the one in use, so the promise is then an estimate.
         y_cal
-            Their labels, needed for `accuracy_gap` and for prediction sets only.
+            Their labels, needed for `accuracy_gap`, `recall` and prediction sets only.
         agreement
             At least this share of all cases stops with the decision that all features would have led to.
         accuracy_gap
@@ -87,6 +91,16 @@ class StopCalibration:
         conditional
             Whether `agreement` or `accuracy_gap` must also be kept among the cases that stop early. Where training
             rows cannot be cross-fitted, a fifth of the calibration rows is used to find the start of this test.
+        per_class
+            ``"auto"``: `agreement` is also promised among the cases that all features decide for a class, and
+            `accuracy_gap` among the true cases of it, for each class with enough calibration rows; the confidence is
+            that of all these promises together. Other classes are named in the promise, and cases that may still turn
+            into one are not stopped before that is as improbable as for other classes. True refuses instead. False
+            promises only what holds of all cases: with a rare class, nearly none of its cases may then be found.
+        recall
+            ``{class: share}``: of the true cases of the class that all features find, at least this share is found.
+        subgroups
+            (n,) group of each row of `X_cal`, such as the hospital: the promise then holds for each group, too.
         budget
             Maximum price of a case; None = the selector's own, and unlimited if that is None. The rule is then
             valid for this budget only.
@@ -105,24 +119,46 @@ class StopCalibration:
         >>> stop.price < 0.7 * stop.everything
         True
         """
-        goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional)
+        goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional, recall, per_class)
         limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
         check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
         rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit)
-        share = None
+        groups = None if subgroups is None else _checked_groups(subgroups, len(rows), X_cal, goal)
+        shares = self._usual_shares() if goal.by_class else None
+        if shares is not None:
+            runs = runs.judged_by_class(shares)
+        early_share = None
         if goal.conditional:
-            runs, share = self._early_share(runs, limit, cross_fitted=X_cal is None)
+            runs, groups, early_share = self._early_share(runs, groups, shares, limit, cross_fitted=X_cal is None)
         goal.check_rows(len(runs))
         missing = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
         conditions = Conditions(self.policy_, self.prices_, self._risk_weight(), limit, missing)
-        threshold = calibrated_threshold(runs, goal, share)
+        required = goal.requirements(runs, self.classes_, groups)
+        threshold, promised = calibrated_threshold(runs, goal, required, early_share)
         sets = None
         if runs.labels is not None and runs.proba is not None:
             stops = runs.stops_at(np.array([threshold]))[:, 0]
             sets = PredictionSets(runs.proba, runs.labels, stops, coverage, by_class)
-        self.stop_ = CalibratedStop(runs, threshold, goal, conditions, X_cal is None, sets)
+        self.stop_ = CalibratedStop(
+            runs,
+            threshold,
+            goal,
+            conditions,
+            X_cal is None,
+            sets,
+            classes=self.classes_,
+            shares=shares,
+            promised=promised,
+        )
+        self.stop_.warn_of_classes_far_below()
         return self.stop_
+
+    def _usual_shares(self) -> np.ndarray:
+        """(C,) shares of the classes among the training rows, none of them 0; equal where these are not kept."""
+        labels = getattr(self.predictor_, "training_labels_", np.empty(0, dtype=int))
+        counts = np.bincount(labels, minlength=len(self.classes_)) + 1.0
+        return np.asarray(counts / counts.sum())
 
     def savings(self, X: Any, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
         """The average price at which a share of the decisions of the full rows is kept, in hindsight.
@@ -190,8 +226,8 @@ class StopCalibration:
                 raise InvalidInput("calibrate_stop: y_cal needs X_cal; without it the training labels are used.")
             return self.predictor_.training_rows_, self._runs_of_folds(budget)
         rows = self._encode(X)
-        if y is None and goal.accuracy_gap is not None:
-            raise InvalidInput("calibrate_stop: accuracy_gap needs the labels y_cal; agreement does without.")
+        if y is None and goal.needs_labels:
+            raise InvalidInput(f"calibrate_stop: {goal.needs_labels} needs the labels y_cal; agreement does without.")
         given = None if y is None else np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if given is not None and given.shape != (len(rows),):
             raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
@@ -200,14 +236,19 @@ class StopCalibration:
         labels = None if given is None else class_positions(self.classes_, given, "y_cal")
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
 
-    def _early_share(self, runs: FullRuns, budget: float, cross_fitted: bool) -> tuple[FullRuns, np.ndarray]:
-        """The runs to test on, and the share of early stops at each threshold on other rows."""
+    def _early_share(
+        self, runs: FullRuns, groups: np.ndarray | None, shares: np.ndarray | None, budget: float, cross_fitted: bool
+    ) -> tuple[FullRuns, np.ndarray | None, np.ndarray]:
+        """The runs to test on with their groups, and the share of early stops at each threshold on other rows."""
         others = None if cross_fitted else self._runs_of_folds(budget, optional=True)
         if others is None:
             order = np.random.default_rng(0).permutation(len(runs))
             apart = len(runs) // ROWS_TO_SHARE
+            groups = None if groups is None else groups[order[apart:]]
             runs, others = runs.take(order[apart:]), runs.take(order[:apart])
-        return runs, others.early(others.stops_at(threshold_sequence())).mean(axis=0)
+        elif shares is not None:
+            others = others.judged_by_class(shares)
+        return runs, groups, others.early(others.stops_at(threshold_sequence())).mean(axis=0)
 
     def _runs_of_folds(self, budget: float, optional: bool = False) -> Any:
         """Runs of training rows along policies that were fitted without them; None or an error where impossible."""
@@ -221,14 +262,16 @@ class StopCalibration:
             )
         predictor, runs = self.predictor_, []
         own = nothing_known(self.schema_, self.prices_, self.beliefs_, predictor.training_rows_.take([0]))
-        at_start = self.beliefs_.decision_is_final(own.belief)[0]
+        at_start = self.beliefs_.assess(own.belief, own.rows)
         for fold in track(folds, "cross-fitting", len(folds), self.progress):
             rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
             beliefs = fold.beliefs.settled_like(self.beliefs_)
             state = nothing_known(self.schema_, self.prices_, beliefs, rows, risk_weight=self._risk_weight())
             run = full_runs(state, rows, fold.policy, budget, labels)
             # With nothing known all cases are alike and would stop together: test that where the selector itself would.
-            np.maximum(run.certainty[:, 0], at_start, out=run.certainty[:, 0], where=np.isfinite(run.certainty[:, 0]))
+            assert run.final is not None
+            run.final[:, 0], run.decision[:, 0] = at_start.final, at_start.decision
+            run.certainty[np.isfinite(run.certainty[:, 0]), 0] = at_start.decision_is_final
             runs.append(run)
         return FullRuns.concatenated(runs)
 
@@ -287,4 +330,18 @@ def full_runs(
         full=state.beliefs.decisions(state.beliefs.predictor.full_proba(truth)),
         labels=labels,
         proba=None if labels is None else run.proba,
+        final=run.final,
     )
+
+
+def _checked_groups(subgroups: Any, n_rows: int, X_cal: Any, goal: Goal) -> np.ndarray:
+    """The group of each calibration row, (n,)."""
+    groups = np.asarray(subgroups)
+    if X_cal is None or goal.average_price is not None or goal.recall is not None:
+        raise InvalidInput("calibrate_stop: subgroups are for agreement and accuracy_gap, and need X_cal.")
+    if groups.shape != (n_rows,) or pd.isna(groups).any():
+        raise InvalidInput(
+            f"subgroups must hold one group per row of X_cal, {n_rows} in all, none of them missing; got shape "
+            f"{groups.shape}. Name a group of its own for rows of which it is not known."
+        )
+    return groups
