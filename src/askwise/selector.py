@@ -100,7 +100,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         or "calibration" (sizes in features), which is kept for all sizes or none; absent where none is done
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
-    stop_ : the stopping rule of the last `calibrate_stop`, or None
+    stop_, handover_ : the rules of the last `calibrate_stop` and `calibrate_handover`, or None
 
     Examples
     --------
@@ -162,7 +162,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """
         self._check_options()
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
-        for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_"):
+        for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_", "handover_"):
             self.__dict__.pop(name, None)  # parts of two fits must not mix
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -201,7 +201,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other._check_options()
         other.policy_ = other._chosen_policy()
         other.choices_ = {**self.choices_, "policy": options.policy_choice(policy, other.policy_)}
-        other.stop_ = None  # calibrated for another policy
+        other.stop_ = other.handover_ = None  # calibrated for another policy
         return other
 
     def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:

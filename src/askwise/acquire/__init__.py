@@ -12,6 +12,7 @@ from askwise.acquire.policies.lookahead import Lookahead
 from askwise.acquire.policies.orders import Random, Static
 from askwise.acquire.policies.planned import Planned
 from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.handover import Handover
 from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
 from askwise.acquire.stopping.rules import Confidence, Stopping
 from askwise.acquire.suggested_set import SuggestedSet
@@ -27,6 +28,7 @@ __all__ = [
     "FeatureAcquirer",
     "Flowchart",
     "Greedy",
+    "Handover",
     "Lookahead",
     "PaysOff",
     "Planned",

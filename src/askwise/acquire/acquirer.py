@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -27,6 +28,7 @@ from askwise.acquire.evaluation import (
 from askwise.acquire.flowchart.mixin import FlowchartMixin
 from askwise.acquire.policies.base import Policy
 from askwise.acquire.saved import Saveable
+from askwise.acquire.stopping.calibrated_stop import CalibratedStop
 from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.stopping.stop_calibration import StopCalibration
 from askwise.acquire.suggesting import Suggesting
@@ -132,7 +134,9 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
         stop
             A `Stopping` rule, or ``"calibrated"`` for that of `calibrate_stop`; None spends what it can or, with
-            `error_costs`, what pays for itself.
+            `error_costs`, what pays for itself. The promise of a calibrated one does not hold for cases that differ
+            from those of the calibration by what is known or unavailable: a warning says so, and
+            `Trajectory.departures` says for which and why.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
@@ -148,14 +152,21 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         policy = self._policy_for(truth)
         n_jobs = max(1, min(len(truth), effective_n_jobs(self.n_jobs)))
         blocks = self._blocks(len(truth), n_jobs)
-        index = X.index if isinstance(X, pd.DataFrame) else None
+        departures = None
+        if isinstance(rule, CalibratedStop):
+            departures = rule.conditions.departures(at_start, allowed, self.features_)
+            _warn_of_departures(departures)
         if len(blocks) == 1:
-            return replace(run_episodes(state, truth.values, policy, rule, self.progress), index=index)
-        jobs = (delayed(run_episodes)(state.take(part), truth.values[part], policy, rule) for part in blocks)
-        with threadpool_limits(1) if n_jobs > 1 else nullcontext():  # the products of each thread use one core
-            runs = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(jobs)
-            found = Trajectory.concatenated(list(track(runs, "acquiring", len(blocks), self.progress)))
-        return replace(found, index=index)
+            found = run_episodes(state, truth.values, policy, rule, self.progress)
+        else:
+            jobs = (delayed(run_episodes)(state.take(part), truth.values[part], policy, rule) for part in blocks)
+            with threadpool_limits(1) if n_jobs > 1 else nullcontext():  # the products of each thread use one core
+                runs = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(jobs)
+                found = Trajectory.concatenated(list(track(runs, "acquiring", len(blocks), self.progress)))
+        handover = self._handover(rule, budget, len(truth))
+        over = None if handover is None else handover.hands_over(found.said.after(found.n_steps))
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return replace(found, index=index, departures=departures, handed_over=over)
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
@@ -193,7 +204,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         check_is_fitted(self, "policy_")
         rule = self._stopping(stop, budget, 1)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
-        return Session(self._state(nothing, budget, None), self.policy_, known, rule)
+        state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
+        return Session(state, self.policy_, known, rule, handover)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` uses by default."""
@@ -278,3 +290,14 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         beliefs = self.beliefs_ if policy.reads_members(weight) else self.beliefs_.without_members()
         ids = np.arange(len(truth))[part]
         return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)
+
+
+def _warn_of_departures(departures: Sequence[str]) -> None:
+    apart = [why for why in departures if why]
+    if apart:
+        warnings.warn(
+            f"The guarantee of the stop does not hold for {len(apart)} of {len(departures)} cases (for example: "
+            f"{apart[0]}). It holds for cases like those of the calibration, with only free features known at the "
+            "start; Trajectory.departures says which these are.",
+            stacklevel=3,
+        )

@@ -36,6 +36,10 @@ class Trajectory:
         Names of the features (mask order) and class labels (order of `proba`).
     index
         (n,) label of each case in `to_frame`: the index of a DataFrame; None = 0 to n - 1.
+    departures
+        Why the promise of a calibrated stop does not hold for a case, "" where it does; None without such a stop.
+    handed_over
+        (n,) the cases to hand to a person by the rule of `calibrate_handover`; None without one.
     """
 
     order: np.ndarray
@@ -45,6 +49,8 @@ class Trajectory:
     features: list[str]
     classes: np.ndarray
     index: pd.Index | None = None
+    departures: Sequence[str] | None = None
+    handed_over: np.ndarray | None = None
 
     @property
     def proba(self) -> np.ndarray:
@@ -125,6 +131,10 @@ class Trajectory:
             table[f"proba_{label}"] = self.proba[case, step, c]
         for name, values in self.uncertainty.as_dict().items():
             table[name] = values[case, step]
+        if self.departures is not None:
+            table["guaranteed"] = np.array([not why for why in self.departures])[case]
+        if self.handed_over is not None:
+            table["handed_over"] = self.handed_over[case]
         return pd.DataFrame(table)
 
     @classmethod

@@ -96,6 +96,8 @@ def without_training_rows(selector: FeatureAcquirer) -> tuple[DynamicFeatureSele
     dropped: tuple[str, ...] = ()
     if selector.stop_ is not None:
         dropped = ("the calibrated stop, which holds for the training rows; call calibrate_stop after loading",)
+    if selector.handover_ is not None:
+        dropped += ("the rule of which cases to hand to a person; call calibrate_handover after loading",)
     return other, _measured(selector, other, drawn, dropped, rng)
 
 
@@ -106,7 +108,8 @@ def _with_rows(selector: DynamicFeatureSelector, rows: EncodedRows, y: np.ndarra
     other.predictor_, other.epistemic_ = other.beliefs_.predictor, other.beliefs_.epistemic
     other._sample_weight, other.calibrated_on_ = None, None
     context, saving = other._policy_context(other.beliefs_), selector.pays_off_
-    other.policy_, other.stop_ = selector.policy_.with_rows(context), None  # a stop holds for the policy of these rows
+    other.policy_ = selector.policy_.with_rows(context)
+    other.stop_ = other.handover_ = None  # they hold for the policy of these rows
     if saving is not None:
         shared = saving.policy is selector.policy_
         other.pays_off_ = PaysOff(other.policy_ if shared else saving.policy.with_rows(context))

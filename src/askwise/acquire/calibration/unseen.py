@@ -32,7 +32,7 @@ def rounded_keys(rows: EncodedRows) -> np.ndarray:
         return rows.with_values(rows.values.astype(np.float32).astype(float)).keys()
 
 
-def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
+def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str, given_to: str = "fit") -> None:
     """An error if more of `rows` were seen than chance explains.
 
     Tables of few discrete values repeat rows by chance: as often as one that was seen equals another one.
@@ -41,17 +41,17 @@ def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str) -> None:
     ----------
     rows, seen
         The `rounded_keys` or the `digests` of the rows, and those of the rows that were given to `fit`.
-    name
-        The parameter that the rows were given as.
+    name, given_to
+        The parameter that the rows were given as, and what the others were given to.
     """
     known, of_row, count = np.unique(seen, return_inverse=True, return_counts=True)
     n_seen = int(np.isin(rows, known).sum())
     by_chance = ((count[of_row] > 1).sum() + 1) / (len(seen) + 1)
     if n_seen > 1 and binom.sf(n_seen - 1, len(rows), by_chance) < CHANCE:
         raise InvalidInput(
-            f"{name}: {n_seen} of {len(rows)} rows were given to fit as well. On rows that it has seen, the model "
-            "looks better than it is on new ones, and so would what is measured or calibrated on them. Give rows that "
-            "neither the model nor fit has seen."
+            f"{name}: {n_seen} of {len(rows)} rows were given to {given_to} as well. On rows that it has seen, the "
+            "model looks better than it is on new ones, and so would what is measured or calibrated on them. Give rows that "
+            f"neither the model nor {given_to} has seen."
         )
 
 

@@ -14,6 +14,7 @@ from askwise.acquire.acquisition import Acquisition
 from askwise.acquire.case.why import why_finished, why_next
 from askwise.acquire.policies.base import Policy
 from askwise.acquire.stopping.calibrated_stop import CalibratedStop
+from askwise.acquire.stopping.handover import Handover
 from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.suggested_set import SuggestedSet, suggested_set
 from askwise.columns import plain
@@ -52,11 +53,13 @@ class Session:
         policy: Policy,
         known: Mapping[str, Any] | None = None,
         stop: Stopping | None = None,
+        handover: Handover | None = None,
     ) -> None:
         self._state = state
         self._schema = state.schema
         self._policy = policy
         self._stop = stop
+        self._handover = handover
         self._past: list[tuple[Acquisition, list[dict[str, Any]], str]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
@@ -134,13 +137,18 @@ class Session:
         """Why this feature comes next, or why none does, ready for JSON; works for every model and policy.
 
         `text` says it in words, with the labels, units and currency of `desk`. `advice` is "ask", "stop" (the stopping
-        rule is met) or "nothing left"; `decision` and `probability` are the current ones. Of the suggested `feature`:
-        its `price`, the `reason`, the probability that its answer will `change` the decision, its likely answers and
-        where each leads (`outcomes`), and the `alternatives` with their prices. `hint` says that one could stop.
+        rule is met), "nothing left" or "hand over" (to a person, by `calibrate_handover`); `decision` and `probability`
+        are the current ones. Of the suggested `feature`: its `price`, the `reason`, the probability that its answer
+        will `change` the decision, its likely answers and where each leads (`outcomes`), and the `alternatives` with
+        their prices. `hint` says that one could stop.
         """
         desk, suggestion = Desk.checked(desk), self.suggest()
         if suggestion is None:
-            return why_finished(self._state, self._stop, self._guarantee(), desk)
+            found = why_finished(self._state, self._stop, self._guarantee(), desk)
+            handed = self._handed_over()
+            if handed is not None and handed["advice"] == "hand over":
+                found |= {"advice": "hand over", "text": f"Hand this case to a person: {handed['reason']}."}
+            return found
         return why_next(self._state, self._policy, suggestion, desk)
 
     def answer(self, feature: str, value: Any) -> None:
@@ -185,7 +193,9 @@ class Session:
 
         None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
         the string "infinite". With the rule of `calibrate_stop`, `guarantee` says what it promises, or why not for this
-        case, and `prediction_set` lists the classes that hold the true one with the coverage asked for.
+        case; it is `guaranteed` only once the rule has stopped the case, or nothing is left; `prediction_set` lists the
+        classes that hold the true one with the coverage asked for. With that of `calibrate_handover`, `handover` holds
+        the `advice` ("ask on", "decide" or "hand over") and its `reason`.
         """
         suggestion = self.suggest()
         report = {
@@ -195,6 +205,8 @@ class Session:
             "spent": float(sum(step["cost"] for step in self._trace)),
             "budget_left": self.left,
             "guarantee": self._guarantee(),
+            "guaranteed": isinstance(self._stop, CalibratedStop) and suggestion is None and not self._void(),
+            "handover": self._handed_over(),
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
@@ -248,9 +260,27 @@ class Session:
     def _guarantee(self) -> str | None:
         if not isinstance(self._stop, CalibratedStop):
             return None
-        return (
-            f"The guarantee does not hold for this case: {self._departure}." if self._departure else self._stop.promise
-        )
+        void = self._void()
+        return f"The guarantee does not hold for this case: {void}." if void else self._stop.promise
+
+    def _void(self) -> str:
+        """Why no promise holds for this case: how it left the calibrated path, or a value unlike all of training."""
+        outside = self._said(self._trace[-1])["outside"]
+        if self._departure or not outside:
+            return self._departure
+        return f"the value of {outside[0]['column']!r} is outside of everything seen in training"
+
+    def _handed_over(self) -> dict[str, str] | None:
+        """Whether to ask on, decide, or hand the case to a person, and why; None without a rule for it."""
+        if self._handover is None:
+            return None
+        if self.suggest() is not None:
+            return {"advice": "ask on", "reason": "The case is still open."}
+        beliefs, void = self._state.beliefs, self._void()
+        found = beliefs.assess(self._state.belief, self._state.rows)
+        if void or self._handover.hands_over(found)[0]:
+            return {"advice": "hand over", "reason": void or self._handover.reason}
+        return {"advice": "decide", "reason": self._handover.promise}
 
     def _prediction_set(self, proba: np.ndarray) -> list[Any] | None:
         sets = self._stop.prediction_sets if isinstance(self._stop, CalibratedStop) else None

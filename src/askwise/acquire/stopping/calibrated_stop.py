@@ -271,6 +271,10 @@ class CalibratedStop(Stopping):
         Prediction sets of open and of stopped cases; None without labels.
     subjects
         Whom the promise is about, in words, one part for each thing promised.
+    rows
+        Digests of the calibration rows, by which they are recognized; None for cross-fitted training rows.
+    classes
+        What the rule does to each class; `by_class` is the same as a table.
     """
 
     def __init__(
@@ -285,6 +289,7 @@ class CalibratedStop(Stopping):
         classes: np.ndarray,
         shares: np.ndarray | None = None,
         promised: Sequence[Requirement] = (),
+        rows: np.ndarray | None = None,
     ) -> None:
         steps = runs.stops_at(np.array([threshold]))
         self.threshold = threshold
@@ -293,6 +298,7 @@ class CalibratedStop(Stopping):
         self.conditions = conditions
         self.estimated = estimated
         self.prediction_sets = prediction_sets
+        self.rows = rows
         self.n_rows, self.n_early = len(runs), int(runs.early(steps).sum())
         self.n_losses = int(np.take_along_axis(goal.losses(runs), steps, axis=1).sum())
         self.price = float(np.take_along_axis(runs.spent, steps, axis=1).mean())
@@ -461,7 +467,8 @@ def _refuse(one: Requirement, steps: np.ndarray, goal: Goal, confidence: float) 
     lost = int(np.take_along_axis(one.losses, steps[:, :1], axis=1)[one.members].sum())
     raise InvalidInput(
         f"calibrate_stop cannot promise this: even without an early stop {lost} of {rows} rows ({one.subject}) end "
-        f"with {goal.loss}, and at most {100 * one.risk:.4g}% are allowed. Allow more, raise the budget, or pass more rows."
+        f"with {goal.loss}, and at most {100 * one.risk:.4g}% are allowed. Allow more, raise the budget, or "
+        "pass more rows."
     )
 
 

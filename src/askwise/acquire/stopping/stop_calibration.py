@@ -15,10 +15,12 @@ from askwise.acquire.policies.base import Policy
 from askwise.acquire.policies.orders import Static
 from askwise.acquire.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
 from askwise.acquire.stopping.guarantee import FullRuns, threshold_sequence
+from askwise.acquire.stopping.handover import Handover, HandoverGoal, calibrated_handover
 from askwise.acquire.stopping.pays_off import PaysOff
 from askwise.acquire.stopping.prediction_sets import PredictionSets
 from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.stopping.savings import LEVELS, check_levels, savings_table
+from askwise.acquire.trajectory import Trajectory
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import Flag, Limits, check_values
@@ -45,6 +47,7 @@ class StopCalibration:
     policy_: Policy
     pays_off_: PaysOff | None = None
     stop_: CalibratedStop | None = None
+    handover_: Handover | None = None
     calibrated_on_: np.ndarray | None = None
     """Digests of the rows that `fit` calibrated on, if some were given to it."""
 
@@ -150,9 +153,63 @@ class StopCalibration:
             classes=self.classes_,
             shares=shares,
             promised=promised,
+            rows=None if X_cal is None else digests(rows),
         )
+        self.handover_ = None  # it was calibrated with another stop
         self.stop_.warn_of_classes_far_below()
         return self.stop_
+
+    def calibrate_handover(
+        self,
+        X_cal: Any,
+        y_cal: Any,
+        *,
+        accuracy: float | None = None,
+        error_cost: float | None = None,
+        confidence: float = 0.9,
+        budget: float | None = None,
+    ) -> Handover:
+        """A rule for which cases to hand to a person, calibrated on rows that neither the model nor `fit` has seen.
+
+        The cases are acquired with the last `calibrate_stop`, or else with everything that the budget pays for. Where
+        nothing more is acquired, a case is decided or, if it is too uncertain, handed over. What it is judged by (total
+        or epistemic uncertainty, novelty, whether the decision is final, or all of them together) is the measure that
+        hands over the fewest of a third of the rows; on the other rows it is tested how many can be decided. The rule
+        is kept as `handover_`: `acquire` and sessions that stop alike use it.
+
+        Parameters
+        ----------
+        X_cal, y_cal
+            Rows and their labels; other ones than those of `calibrate_stop`.
+        accuracy
+            At least this share of the cases that are decided is decided rightly.
+        error_cost
+            Errors cost at most this much on average among the cases that are decided, by the selector's `error_costs`.
+        confidence
+            Probability, over the draw of the rows, that the promise is kept.
+        budget
+            As in `acquire`.
+        """
+        goal = HandoverGoal(accuracy, error_cost, confidence)
+        rows = self._encode(X_cal)
+        given = np.asarray(y_cal, dtype=None if hasattr(y_cal, "dtype") else object)
+        if given.shape != (len(rows),):
+            raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
+        self._check_unseen(rows, "X_cal", distinct=True)
+        if self.stop_ is not None and self.stop_.rows is not None:
+            check_unseen(digests(rows), self.stop_.rows, "X_cal", "calibrate_stop")
+        labels = class_positions(self.classes_, given, "y_cal")
+        run = self.acquire(X_cal, budget, stop=None if self.stop_ is None else "calibrated")
+        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        error_costs = self.beliefs_.error_costs
+        self.handover_ = calibrated_handover(run.said.after(run.n_steps), labels, goal, error_costs, self.stop_, limit)
+        return self.handover_
+
+    def _handover(self, rule: Stopping | None, budget: Any, n: int) -> Handover | None:
+        """The rule of `calibrate_handover`, if cases stop as they did when it was calibrated; else None."""
+        found, limit = self.handover_, check_budget(self.budget if budget is None else budget, n)
+        own = None if rule is self.pays_off_ else rule
+        return found if found is not None and own is found.stop and np.all(limit == found.budget) else None
 
     def _usual_shares(self) -> np.ndarray:
         """(C,) shares of the classes among the training rows, none of them 0; equal where these are not kept."""
@@ -303,6 +360,8 @@ class StopCalibration:
         return None
 
     if TYPE_CHECKING:  # methods of FeatureAcquirer
+
+        def acquire(self, X: Any, budget: Any = None, stop: Any = None) -> Trajectory: ...
 
         def _encode(self, X: Any) -> EncodedRows: ...
 
