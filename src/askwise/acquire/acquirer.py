@@ -33,6 +33,7 @@ from askwise.acquire.stopping.rules import Stopping
 from askwise.acquire.stopping.stop_calibration import StopCalibration
 from askwise.acquire.suggesting import Suggesting
 from askwise.acquire.trajectory import Trajectory
+from askwise.columns import plain
 from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
@@ -171,8 +172,9 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
 
-        `kept` is the share of the cases with the decision of the full row; a stop per case keeps more of them for the
-        same price (see `savings`). `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
+        `kept` is the share of the cases with the decision of the full row, and `kept_of_worst` that of the class with
+        the lowest such share, `worst_class`; a stop per case keeps more of them for the same price (see `savings`).
+        `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
         the price of everything.
         """
         truth = self._encode(X)
@@ -184,7 +186,13 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         ends = self.final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))
-        found = [{**measures(labels, end, costs), "kept": float(np.mean(decide(end.proba) == full))} for end in ends]
+        found = []
+        for end in ends:
+            kept = decide(end.proba) == full
+            by_class = {plain(self.classes_[c]): float(kept[full == c].mean()) for c in np.unique(full)}
+            worst = min(by_class, key=by_class.__getitem__)
+            shares = {"kept": float(kept.mean()), "worst_class": worst, "kept_of_worst": by_class[worst]}
+            found.append({**measures(labels, end, costs), **shares})
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(

@@ -50,8 +50,8 @@ def check_unseen(rows: np.ndarray, seen: np.ndarray, name: str, given_to: str = 
     if n_seen > 1 and binom.sf(n_seen - 1, len(rows), by_chance) < CHANCE:
         raise InvalidInput(
             f"{name}: {n_seen} of {len(rows)} rows were given to {given_to} as well. On rows that it has seen, the "
-            "model looks better than it is on new ones, and so would what is measured or calibrated on them. Give rows that "
-            f"neither the model nor {given_to} has seen."
+            "model looks better than it is on new ones, and so would what is measured or calibrated on them. Give rows "
+            f"that neither the model nor {given_to} has seen."
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.stopping.guarantee import FullRuns, threshold_sequence
+from askwise.columns import plain
 from askwise.errors import InvalidInput
 from askwise.parameters import RATE
 
@@ -17,26 +18,58 @@ N_RESAMPLES = 500
 MOST_BUDGETS = 300
 
 
-def savings_table(runs: FullRuns, static: FullRuns | None, levels: Sequence[float]) -> pd.DataFrame:
-    """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order."""
+def savings_table(
+    runs: FullRuns,
+    static: FullRuns | None,
+    levels: Sequence[float],
+    classes: np.ndarray | None = None,
+    shares: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order.
+
+    `classes` (C,) are the labels of the classes, `shares` (C,) their usual shares for a stop that protects each class.
+    """
+    thresholds, groups = threshold_sequence()[::-1], [runs.full == c for c in np.unique(runs.full)]
+    everyone = [np.ones(len(runs), dtype=bool)]
     ways = {
-        "stop per case": _outcomes(runs, runs.stops_at(threshold_sequence()[::-1])),
-        "fixed budget": _outcomes(runs, runs.stops_within(candidate_budgets(runs))),
+        "stop per case": (*_outcomes(runs, runs.stops_at(thresholds)), everyone),
+        "fixed budget": (*_outcomes(runs, runs.stops_within(candidate_budgets(runs))), everyone),
     }
     if static is not None:
-        ways["static order"] = _outcomes(static, static.stops_within(candidate_budgets(static)))
+        ways["static order"] = (*_outcomes(static, static.stops_within(candidate_budgets(static))), everyone)
+    if shares is not None:
+        judged = runs.judged_by_class(shares)
+        ways["stop per case, each class"] = (*_outcomes(judged, judged.stops_at(thresholds)), groups)
+    labels = np.unique(runs.full) if classes is None else classes[np.unique(runs.full)]
     equal = np.full(len(runs), 1 / len(runs))
     resamples = np.random.default_rng(0).multinomial(len(runs), equal, size=N_RESAMPLES) / len(runs)
     everything = float(runs.spent[:, -1].mean())
     rows: list[dict[str, Any]] = []
     for level in levels:
-        for way, (kept, price) in ways.items():
-            found = prices_at(kept.mean(axis=0)[None], price.mean(axis=0)[None], level)[0]
-            spread = prices_at(resamples @ kept, resamples @ price, level)
+        for way, (kept, price, among) in ways.items():
+            found = prices_at(_least(equal[None], kept, among), price.mean(axis=0)[None], level)[0]
+            spread = prices_at(_least(resamples, kept, among), resamples @ price, level)
             low, high = np.nanpercentile(spread, [2.5, 97.5]) if np.isfinite(spread).any() else (np.nan, np.nan)
             share = found / everything if everything else np.nan
-            rows.append({"level": level, "way": way, "price": found, "low": low, "high": high, "share": share})
+            row = {"level": level, "way": way, "price": found, "low": low, "high": high, "share": share}
+            row |= {"worst_class": None, "kept_of_worst": np.nan}
+            if np.isfinite(found):
+                rule = int((_least(equal[None], kept, among)[0] >= level - 1e-9).argmax())
+                by_class = [kept[group, rule].mean() for group in groups]
+                worst = int(np.argmin(by_class))
+                row |= {"worst_class": plain(labels[worst]), "kept_of_worst": float(by_class[worst])}
+            rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _least(weights: np.ndarray, kept: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """(B, K) the share of decisions kept, by weights (B, n) of the cases, in the group that keeps the fewest."""
+    shares = []
+    for group in groups:
+        total = weights[:, group].sum(axis=1, keepdims=True)
+        # A resample without any case of a class says nothing about it.
+        shares.append(np.where(total > 0, weights[:, group] @ kept[group] / np.where(total > 0, total, 1.0), 1.0))
+    return np.min(shares, axis=0)
 
 
 def check_levels(levels: Any) -> list[float]:

@@ -232,15 +232,17 @@ class StopCalibration:
         DataFrame
             One row per level and way to stop (`way`): ``"stop per case"`` (at a threshold of `decision_is_final`),
             ``"fixed budget"`` (the same budget for all cases, in the order of the policy) and ``"static order"`` (the
-            same budget and the same order). `price`, its 95 % bootstrap interval over cases (`low`, `high`), and
-            `share`, the price divided by that of everything. NaN: never reached.
+            same budget and the same order), and ``"stop per case, each class"``, which keeps that share of the cases
+            of every class. `price`, its 95 % bootstrap interval over cases (`low`, `high`), and `share`, the price
+            divided by that of everything. NaN: never reached. `worst_class` is the class, by the decision of the full
+            row, of which the fewest decisions are kept, and `kept_of_worst` their share.
         """
         shares = check_levels(levels)
         truth = self._encode(X)
         runs = self._full_runs(truth, self._policy_for(truth), np.inf)
         order = self._static_policy()
         static = None if order is None else self._full_runs(truth, order, np.inf)
-        return savings_table(runs, static, shares)
+        return savings_table(runs, static, shares, self.classes_, self._usual_shares())
 
     def check_unseen(self, X: Any, name: str = "X") -> None:
         """An error if more of the rows `X` were given to `fit` than chance explains; `name` is what it calls them."""
