@@ -32,8 +32,8 @@ POSITIVE_ROWS = 120
 """Calibration rows that the model calls positive, on average."""
 
 
-def drawn(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    X = rng.normal(size=(len(y), len(SHIFTS))) + y[:, None] * SHIFTS
+def drawn(y: np.ndarray, rng: np.random.Generator, scale: float = 1.0) -> np.ndarray:
+    X = rng.normal(size=(len(y), len(SHIFTS))) + y[:, None] * SHIFTS * scale
     X[:, 5] += 0.7 * X[:, 0]
     X[:, 6] += 0.7 * X[:, 1]
     return X
