@@ -10,15 +10,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise.acquire import options
 from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
-from askwise.acquire.calibration.crossfit import N_FOLDS, Allowance, Fold, cross_fitted, refitted
+from askwise.acquire.calibration.crossfit import (
+    MOST_CASES,
+    N_FOLDS,
+    CrossFit,
+    Fold,
+    cases_to_examine,
+    cross_fitted,
+    refitted,
+)
 from askwise.acquire.calibration.tuning import settle
 from askwise.acquire.calibration.unseen import digests, labeled_unseen
-from askwise.acquire.calibration.visited_states import MOST_ROWS, VisitedStates, states_of_folds
+from askwise.acquire.calibration.visited_states import VisitedStates, sizes_visited, states_of_folds
 from askwise.acquire.policies.base import Policy, PolicyContext
 from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
-from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits
+from askwise.parameters import FINITE, POSITIVE, Jobs, Whole, check_limits
 from askwise.predict.base import check_labels, class_positions
 from askwise.predict.black_box import BlackBox
 from askwise.predict.wrapped import FrozenModel, fitted_classifier
@@ -79,7 +87,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         The most probable class stays, and so does the model's own answer on complete rows. What the adaptation leaves
         open (the weights of ``"pooled"``, the kernel width) is chosen on the same rows. None: off. It is also
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
-        module, images, too few rows per class.
+        module, images, too few rows per class. Of five folds so many are used as hold 400 cases; fewer cases, down to
+        80, if the model is very large (by its trees, stored rows or weights, the features and the classes: by counts,
+        never by time, so that the same seed gives the same numbers on a busy machine). A whole number of at least 2:
+        so many folds, all of which are used.
     random_state, n_jobs, progress, memory_limit
         Seed; threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"`` shows a
         progress bar on a terminal; MiB, about, that the cases processed at a time may take beside the selector.
@@ -94,7 +105,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     epistemic_ : the `EpistemicEstimator` in use, or None
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
     choices_ : what was chosen and why, JSON-ready: policy, kernel of the answer, weights of pooling,
-        temperatures; and how often the model was refitted for it, at most 30 fit times or 10 s, whichever is longer
+        temperatures; and under "settling" how many folds, refits and cases that took, and why so many
     adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
         (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
         or "calibration" (sizes in features), which is kept for all sizes or none; absent where none is done
@@ -127,7 +138,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         risk_weight: float = 0.1,
         error_costs: Any = None,
         budget: float | None = None,
-        calibration: str | None = "auto",
+        calibration: str | int | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
@@ -181,14 +192,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         options.check_model(self.predictor_)
         saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
         self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
-        allowance = Allowance()
         self.policy_ = self._chosen_policy()
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
-        states = None if self.calibration is None else self._states_to_calibrate_on(unseen, allowance)
+        states, settling = self._states_to_calibrate_on(unseen)
         self.calibrated_on_ = None if unseen is None else digests(unseen[0])
         seed = None if self.calibration is None else self._seeds["folds"]
         self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
-        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, **allowance.described()}
+        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, "settling": settling}
         if report is not None:
             self.adaptation_report_ = report
         return self
@@ -209,23 +219,64 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.calibration is None or X_unseen is None or y_unseen is None:
             problem = "calibration is None" if self.calibration is None else "one of them is None"
             raise InvalidInput(f"X_unseen and y_unseen are rows and their labels to calibrate on; {problem}.")
+        if not isinstance(self.calibration, str):
+            raise InvalidInput(
+                f"calibration={self.calibration} asks for folds of the training rows, and X_unseen are other rows to "
+                'calibrate on; give one of them (calibration="auto" uses X_unseen).'
+            )
         return labeled_unseen(self._encode(X_unseen), y_unseen, self.predictor_)
 
-    def _states_to_calibrate_on(self, unseen: Any, allowance: Allowance) -> VisitedStates | None:
-        """States visited on unseen rows, given ones or held-out folds; None where there are none."""
-        few = 1 if self.predictor_.slow_to_fit else MOST_ROWS
-        folds = None if unseen is not None else self._cross_fit(n_rows=few, allowance=allowance)
-        parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)] if unseen is not None else folds
-        if parts is None:
-            return None
-        rows, y = unseen or (self.predictor_.training_rows_, self.predictor_.training_labels_)
+    def _states_to_calibrate_on(self, unseen: Any) -> tuple[VisitedStates | None, dict[str, Any]]:
+        """States visited on unseen rows, given ones or held-out folds, None where there are none; and for `choices_`.
+
+        How many follows from counts that are known before, never from how long anything takes.
+        """
+        settling: dict[str, Any] = {"folds": 0, "refits": 0, "cases": 0, "cut_short": False}
+        if self.calibration is None:
+            return None, {**settling, "reason": "calibration is None"}
+        n_cases = MOST_CASES
+        if self.calibration == "auto":
+            n_cases = cases_to_examine(self.predictor_, len(sizes_visited(len(self.features_))))
+        if unseen is not None:
+            parts = [Fold(np.arange(len(unseen[0])), self.beliefs_, self.policy_)]
+            (rows, y), reason = unseen, "rows given as X_unseen"
+        else:
+            rows, y = self.predictor_.training_rows_, self.predictor_.training_labels_
+            parts, settling["refits"], reason = self._folds_to_calibrate_on(n_cases)
+            settling["folds"] = len(parts)
+        few = n_cases < MOST_CASES
+        if few:
+            reason += f"; {n_cases} instead of {MOST_CASES} cases, because an answer of this model takes much work"
+        settling |= {"cut_short": few, "reason": reason}
+        if not parts:
+            return None, settling
         rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
-        return states_of_folds(rows, y, parts, rng, allowance, prices=self.prices_, risk_weight=weight)
+        options: dict[str, Any] = {"prices": self.prices_, "risk_weight": weight, "progress": self.progress}
+        states = states_of_folds(rows, y, parts, rng, n_cases, **options)
+        return states, {**settling, "cases": len(np.unique(states.case))}
+
+    def _folds_to_calibrate_on(self, n_cases: int) -> CrossFit:
+        """By default as many of five folds as hold the cases to examine; all where a number of folds is asked for."""
+        if isinstance(self.calibration, str):
+            found = self._cross_fit_with_reason(n_rows=1 if self.predictor_.slow_to_fit else n_cases)
+            if self.predictor_.slow_to_fit:
+                found = found._replace(reason=f"{found.reason}, because this adaptation is slow to fit")
+            elif 0 < len(found.folds) < N_FOLDS:
+                found = found._replace(reason=f"{found.reason}, which hold the {n_cases} cases to examine")
+            return found
+        found = self._cross_fit_with_reason(int(self.calibration or 0))
+        if not found.folds:
+            raise InvalidInput(
+                f"calibration={self.calibration} asks for so many folds of the training rows, but there are "
+                f'{found.reason}. Give rows as X_unseen and y_unseen with calibration="auto", or calibration=None.'
+            )
+        return found
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)
-        if self.calibration not in (None, "auto"):
-            raise InvalidInput(f'calibration must be "auto" or None (off); got {self.calibration!r}.')
+        given = self.calibration
+        if not (given is None or (isinstance(given, str) and given == "auto") or Whole(2).allows(given)):
+            raise InvalidInput(f'calibration must be "auto", None (off) or a number of folds >= 2; got {given!r}.')
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs(), "memory_limit": POSITIVE})
         check_budget(self.budget, 1)
@@ -271,24 +322,27 @@ class DynamicFeatureSelector(FeatureAcquirer):
             progress=self.progress,
         )
 
-    def _fitted_without(self, rows: np.ndarray, members: bool = True, refit: Any = refitted) -> BeliefModel:
+    def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
         """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
         weights = None if self._sample_weight is None else self._sample_weight[rest]
         table, seed = self.schema_.decode(known), self._seeds["model"]
-        model = refit(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
+        model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
         return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
 
     def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
+        return self._cross_fit_with_reason(n_folds, **limits).folds or None
+
+    def _cross_fit_with_reason(self, n_folds: int = N_FOLDS, **limits: Any) -> CrossFit:
         """Model, pool and policy fitted without a fold of the training rows, for each fold; see `cross_fitted`."""
-        refit = limits["allowance"].refitted if "allowance" in limits else refitted
         return cross_fitted(
             self.predictor_,
-            lambda held: self._fitted_without(held, members=False, refit=refit),
+            lambda held: self._fitted_without(held, members=False),
             lambda beliefs: self.policy_.refitted(self._policy_context(beliefs)),
             n_folds=n_folds,
             random_state=self._seeds["folds"],
+            progress=self.progress,
             **limits,
         )
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector, Prices, wrap
 from askwise.acquire import Confidence, Static
+from askwise.acquire.options import POLICIES
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
 
@@ -211,3 +212,33 @@ def test_bad_error_costs_are_refused():
                 DynamicFeatureSelector(model, error_costs=value, **options).fit(X[::2], y[::2])
     frame = pd.DataFrame(1.0 - np.eye(3))
     DynamicFeatureSelector(model, error_costs=frame.to_numpy(), calibration=None, **options).fit(X[::2], y[::2])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "auto"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_one_feature_with_every_policy(policy, grouped):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3 if grouped else 1)), columns=list("abc") if grouped else ["a"])
+    y = (X["a"] + 0.3 * rng.normal(size=60) > 0).astype(int)
+    owner = DynamicFeatureSelector(
+        LogisticRegression().fit(X, y),
+        groups={"panel": list("abc")} if grouped else None,
+        costs=[2.0],
+        policy=policy,
+        error_costs={0: 10, 1: 20},
+        epistemic=None,
+        random_state=0,
+        progress=False,
+    ).fit(X, y)
+    assert len(owner.features_) == 1
+    run = owner.acquire(X.iloc[:5])
+    assert run.order[:, 0].tolist() == [0] * 5  # a wrong decision costs far more than to know
+    dear = clone(owner).set_params(estimator=FrozenEstimator(owner.estimator_), costs=[50.0]).fit(X, y)
+    assert dear.acquire(X.iloc[:5]).order.size == 0 or (dear.acquire(X.iloc[:5]).order == -1).all()
+    session = owner.start()
+    assert session.suggest().feature == owner.features_[0]
+    assert session.why()["feature"] == owner.features_[0]
+    session.answer(owner.features_[0], dict(X.iloc[0]) if grouped else float(X.iloc[0, 0]))
+    assert session.suggest() is None
+    assert np.isfinite(owner.evaluate(X, y)["total_cost"]).all()

@@ -16,12 +16,13 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import DQN, Acquisition, Distilled, Greedy, Policy, Random, Static
+from askwise.acquire import DQN, Acquisition, Distilled, Greedy, Policy, Random, Static, options
 from askwise.acquire.acquisition import nothing_known
 from askwise.acquire.policies.base import CachedPolicy
+from askwise.acquire.policies.lookahead import Lookahead
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.predict import ImputedPredictor, wrap
+from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
 from askwise.rows import EncodedRows
 from askwise.schema import read_table
 
@@ -372,3 +373,12 @@ def test_rows_that_could_afford_nothing_are_scored_when_they_can():
         cached.start()
         state.left = np.full(2, left)
         assert_array_equal(cached.scores(state), np.full((2, 3), expected))
+
+
+def test_a_name_that_stands_for_nothing_is_refused():
+    predictor = ConditionalPredictor(LogisticRegression()).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(InvalidInput, match=r"policy must be one of \('auto', 'greedy'.*got 'gredy'"):
+        options.make_policy("gredy", predictor)
+    with pytest.raises(InvalidInput, match=r"adaptation must be one of .*got 'outputs'"):
+        options.make_predictor("outputs", None, predictor.schema_, 0, False)
+    assert isinstance(options.make_policy("lookahead", predictor), Lookahead)

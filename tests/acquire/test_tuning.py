@@ -7,17 +7,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
 
 from askwise import DynamicFeatureSelector
 from askwise.acquire.calibration import crossfit, tuning
 from askwise.acquire.calibration.tuning import REPRODUCTION, UNSEEN
+from askwise.acquire.calibration.visited_states import sizes_visited
 from askwise.acquire.stopping import stop_calibration
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
@@ -136,15 +150,9 @@ def test_the_usual_factor_is_said_to_be_kept():
 
 
 def test_each_training_row_is_a_case_of_its_own_whichever_fold_holds_it():
-    states = fitted()._states_to_calibrate_on(None, crossfit.Allowance())
+    states, _ = fitted()._states_to_calibrate_on(None)
     assert sorted(set(states.case)) == list(range(len(TRAIN)))
     assert_array_equal(states.labels, Y[TRAIN][states.case])
-
-
-def test_only_the_fits_of_the_wrapped_model_are_timed(monkeypatch):
-    monkeypatch.setattr(crossfit, "LEAST_SECONDS", 0.0)
-    found = fitted().choices_["settling"]
-    assert found == {"refits": 1, "cut_short": True}  # a GaussianNB takes a fraction of what its pool takes
 
 
 def test_folds_whose_model_does_not_know_every_class_are_left_out():
@@ -221,26 +229,92 @@ def test_a_model_that_keeps_little_weight_gets_a_warning():
         fitted(adaptation="pooled")
 
 
-def test_settling_stops_after_its_allowance_but_not_before_the_first_fold(monkeypatch):
-    """30 fit times or 10 s, whichever is longer: with less allowed, fewer folds are fitted, and it says so."""
-    found = {}
-    for times, seconds in ((30, 10.0), (30, 0.0), (0, 0.0)):
-        monkeypatch.setattr(crossfit, "MOST_FIT_TIMES", times)
-        monkeypatch.setattr(crossfit, "LEAST_SECONDS", seconds)
-        owner = fitted()
-        found[times, seconds] = owner.choices_["settling"]
-        assert owner.calibration_ is not None
-    assert found[30, 10.0] == {"refits": 5, "cut_short": False}
-    assert found[0, 0.0] == {"refits": 1, "cut_short": True}
-    assert 1 <= found[30, 0.0]["refits"] <= 5
-    assert fitted(unseen=True).choices_["settling"] == {"refits": 0, "cut_short": False}
+def test_settling_says_folds_refits_cases_and_the_reason():
+    usual = fitted().choices_["settling"]
+    assert usual == {**counts(5, 5, 89), "reason": "5 of 5 folds of the training rows"}
+    asked = fitted(calibration=3).choices_["settling"]
+    assert asked == {**counts(3, 3, 89), "reason": "3 of 3 folds of the training rows"}
+    assert fitted(unseen=True).choices_["settling"] == {**counts(0, 0, 89), "reason": "rows given as X_unseen"}
+    assert fitted(calibration=None).choices_["settling"] == {**counts(0, 0, 0), "reason": "calibration is None"}
+    reason = fitted(function).choices_["settling"]["reason"]
+    assert reason.startswith("no folds: the model cannot be fitted again (a callable")
+    slow = fitted(adaptation="output").choices_["settling"]
+    reason = "1 of 5 folds of the training rows, because this adaptation is slow to fit"
+    assert slow == {**counts(1, 1, 18), "reason": reason}
+
+
+def counts(folds, refits, cases, cut_short=False):
+    return {"folds": folds, "refits": refits, "cases": cases, "cut_short": cut_short}
+
+
+def test_only_a_very_large_model_is_calibrated_on_fewer_cases(monkeypatch):
+    work = 30 * len(sizes_visited(13)) * 100 * (13 * 3 + 1)  # of 30 cases, with 13 features and 3 classes
+    monkeypatch.setattr(crossfit, "MOST_WORK", work)
+    monkeypatch.setattr(crossfit, "FEWEST_CASES", 20)
+    found = fitted()
+    assert found.choices_["settling"].items() >= counts(2, 2, 30, cut_short=True).items()
+    assert found.choices_["settling"]["reason"] == (
+        "2 of 5 folds of the training rows, which hold the 30 cases to examine; 30 instead of 400 cases, because an "
+        "answer of this model takes much work"
+    )
+    assert found.calibration_ is not None
+    assert fitted(unseen=True).choices_["settling"]["cases"] == 30
+    assert fitted(calibration=5).choices_["settling"]["cases"] == 89  # who asks for folds gets them
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [
+        (GaussianNB(), 1),
+        (LogisticRegression(C=0.01, max_iter=9000), 1),
+        (RandomForestClassifier(7), 7),
+        (GradientBoostingClassifier(n_estimators=7), 21),
+        (HistGradientBoostingClassifier(max_iter=7), 21),
+        (XGBClassifier(n_estimators=7), 21),
+        (XGBClassifier(), 300),
+        (LGBMClassifier(n_estimators=7, verbose=-1), 21),
+        (KNeighborsClassifier(), len(TRAIN)),
+        (MLPClassifier((100, 100), max_iter=3), 12),
+        (VotingClassifier([("a", RandomForestClassifier(7)), ("b", KNeighborsClassifier())], voting="soft"), 96),
+        (CalibratedClassifierCV(RandomForestClassifier(7), cv=2), 14),
+        (make_pipeline(StandardScaler(), RandomForestClassifier(7)), 7),
+        (FrozenEstimator(RandomForestClassifier(7)), 7),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_size_of_a_model_is_counted(model, size):
+    model = FrozenEstimator(model.estimator.fit(X[TRAIN], Y[TRAIN])) if isinstance(model, FrozenEstimator) else model
+    fitted_model = model.fit(X[TRAIN], Y[TRAIN])
+    assert crossfit.work_of_an_answer(fitted_model, 13, 3) == 39 + size
+
+
+def test_usual_models_keep_all_cases():
+    for n_features, n_classes, size in ((13, 3, 100), (64, 10, 1000), (500, 2, 900)):
+        assert crossfit.MOST_WORK // (12 * 100 * (n_features * n_classes + size)) >= crossfit.MOST_CASES
+
+
+def test_a_number_of_folds_that_cannot_be_had_is_refused():
+    with pytest.raises(InvalidInput, match=r"calibration=3 asks for so many folds .* cannot be fitted again"):
+        fitted(function, calibration=3)
+    with pytest.raises(InvalidInput, match=r"calibration=70 asks .* fewer than two classes with 70 rows"):
+        fitted(calibration=70)
+    with pytest.raises(InvalidInput, match=r"calibration=3 asks for folds .* X_unseen are other rows"):
+        fitted(calibration=3, unseen=True)
+    for wrong in (1, 0, -3, 2.5, True, "isotonic", [5]):
+        with pytest.raises(InvalidInput, match='calibration must be "auto", None'):
+            fitted(calibration=wrong)
+
+
+def test_the_error_of_a_model_that_cannot_be_refitted_is_told():
+    stubborn = KNeighborsClassifier(80).fit(X[TRAIN], Y[TRAIN])
+    assert "n_neighbors = 80" in fitted(stubborn).choices_["settling"]["reason"]
 
 
 def test_choices_are_json_and_follow_the_policy():
     found = fitted(adaptation="pooled")
     assert json.loads(json.dumps(found.choices_, allow_nan=False)) == found.choices_
     assert list(found.choices_) == ["policy", "answer", "pooling", "calibration", "settling"]
-    assert found.choices_["settling"] == {"refits": 5, "cut_short": False}
+    assert found.choices_["settling"]["refits"] == 5
     assert found.choices_["policy"].items() >= {"name": "Greedy", "by": "default"}.items()
     assert found.choices_["policy"]["lookahead"]["pays"] is False
     other = found.with_policy("static")

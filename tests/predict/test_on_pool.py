@@ -15,7 +15,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    StandardScaler,
+)
 from tests.made import correlated_numbers, patients
 
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
@@ -194,3 +201,27 @@ def test_models_that_do_not_fit_are_asked_as_before():
         found = ConditionalPredictor(model.fit(table, y), random_state=0).fit(table, y)
         assert found._on_pool is None
         assert_allclose(found.predict_proba(table[:5]).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(("module", "made"), [(pool_trees, "PoolTrees"), (pool_inputs, "PoolClassifiers")])
+def test_an_error_of_our_own_is_not_hidden(module, made, monkeypatch):
+    numbers, labels = correlated_numbers(60, 3, CUTS)
+    model = boosting() if module is pool_trees else make_pipeline(StandardScaler(), GaussianNB())
+
+    def broken(*given):
+        raise AssertionError("broken")
+
+    monkeypatch.setattr(module, made, broken)
+    with pytest.raises(AssertionError, match="broken"):
+        ConditionalPredictor(model.fit(numbers, labels), random_state=0).fit(numbers, labels)
+
+
+def test_steps_that_refuse_a_value_are_told_to_the_log(caplog):
+    """Numbers are tried beyond their range, which a logarithm with checks refuses; the answers are the model's own."""
+    numbers, labels = correlated_numbers(60, 3, CUTS)
+    model = make_pipeline(PowerTransformer("box-cox"), GaussianNB()).fit(numbers - numbers.min() + 0.1, labels)
+    with caplog.at_level("DEBUG", "askwise"):
+        predictor = ConditionalPredictor(model, random_state=0).fit(numbers - numbers.min() + 0.1, labels)
+    assert predictor._on_pool is None
+    assert "Completions are predicted one by one: PowerTransformer" in caplog.text
+    assert np.isfinite(predictor.predict_proba(np.full((1, 3), np.nan))).all()

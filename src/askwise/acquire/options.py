@@ -40,7 +40,17 @@ EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
 ROWS_TO_CHECK = 1000
 SIMILAR_ROWS = 0.5
 """Share of the answers on similar rows themselves; see `ConditionalPredictor`."""
-POLICIES = ("auto", "greedy", "planned", "lookahead", "distilled", "rl", "static", "random")
+NAMED_POLICIES: dict[str, type[Policy]] = {
+    "auto": Lookahead,  # `settled` once it is fitted
+    "greedy": Greedy,
+    "planned": Planned,
+    "lookahead": Lookahead,
+    "distilled": Distilled,
+    "rl": DQN,
+    "static": Static,
+    "random": Random,
+}
+POLICIES = tuple(NAMED_POLICIES)
 
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
@@ -85,8 +95,10 @@ def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, prog
         made = PooledPredictor(estimator, random_state=seed, answer_bandwidth="auto")
     elif adaptation in ("auto", "conditional"):
         made = ConditionalPredictor(estimator, random_state=seed, answer_bandwidth="auto", similar_rows=SIMILAR_ROWS)
-    else:
+    elif adaptation in ("output", "last-layer", "low-rank"):
         made = ReparametrizedPredictor(estimator, adaptation, random_state=seed, progress=progress)
+    else:
+        raise InvalidInput(f"adaptation must be one of {ADAPTATIONS} or a SubsetPredictor; got {adaptation!r}.")
     return made
 
 
@@ -115,15 +127,9 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     if isinstance(policy, Policy):
         made = clone(policy)
     elif predictor.schema_.tabular:
-        named: dict[str, type[Policy]] = {
-            "greedy": Greedy,
-            "planned": Planned,
-            "distilled": Distilled,
-            "rl": DQN,
-            "static": Static,
-            "random": Random,
-        }
-        made = named.get(policy, Lookahead)()
+        if policy not in NAMED_POLICIES:
+            raise InvalidInput(f"policy must be one of {POLICIES} or a Policy; got {policy!r}.")
+        made = NAMED_POLICIES[policy]()
     else:
         made = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made

@@ -7,10 +7,11 @@ tree are the file's own word. So nothing is decompressed or made before they hav
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -93,8 +94,30 @@ def write_models(models: Sequence[Any]) -> bytes:
     except Exception as error:  # skops passes on whatever the objects of other packages raise
         names = sorted({type(model).__name__ for model in models})
         raise InvalidInput(f"{', '.join(names)}: skops cannot write one of these models ({error}).") from error
+    content = _reproducible(content)
     check_file(content, "models.skops")
     return content
+
+
+def _reproducible(content: bytes) -> bytes:
+    """A skops file without addresses in memory, random names and the time of writing: equal models, equal bytes."""
+    with ZipFile(io.BytesIO(content)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(entries.pop("schema.json"))
+    numbers: dict[int, int] = {}
+    names: dict[str, str] = {}
+    for node in _nodes(schema):
+        if "__id__" in node:
+            node["__id__"] = numbers.setdefault(node["__id__"], len(numbers) + 1)
+        if "file" in node:
+            kind = node["file"].rpartition(".")[2]
+            node["file"] = names.setdefault(node["file"], f"{len(names) + 1}.{kind}")
+    files = {names[name]: entries[name] for name in names} | {"schema.json": json.dumps(schema, indent=2).encode()}
+    written = io.BytesIO()
+    with ZipFile(written, "w", ZIP_STORED) as archive:
+        for name, data in files.items():
+            archive.writestr(ZipInfo(name), data)  # dated 1980
+    return written.getvalue()
 
 
 def needed_types(content: bytes) -> list[str]:

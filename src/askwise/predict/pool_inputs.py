@@ -7,6 +7,7 @@ K completions of the case.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
@@ -32,12 +33,14 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from askwise.errors import InvalidInput
 from askwise.predict.final_layer import dense, prepared, split_pipeline, unfrozen
 from askwise.predict.neighbors import CELLS_AT_ONCE
 from askwise.predict.stacked import BatchedLayers, StackedModels, shares_steps
 from askwise.predict.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.rows import EncodedRows
 
+LOG = logging.getLogger(__name__)
 MOST_BYTES = 256 * 2**20
 """Memory for the inputs of pool rows, or of probes; with more of them, completions are transformed one by one."""
 BY_COLUMN = (
@@ -134,7 +137,7 @@ class PoolInputs:
         return self.model.by_table(rows, self._transformed, len(self._depends))
 
     def _transformed(self, table: Any) -> np.ndarray:
-        return dense(table if self.steps is None else asked(self.steps, "transform", table))
+        return as_numbers(table if self.steps is None else asked(self.steps, "transform", table))
 
 
 class PoolClassifiers:
@@ -221,8 +224,17 @@ def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | PoolLay
         if layers is not None and _can_be_split(inputs, layers):
             made = PoolLayers(inputs, layers)
         return made if answers_alike(made, model, pool) else None
-    except Exception:  # the model answers for completions as before, and says what is wrong
+    except InvalidInput as refusal:  # the same answers take longer
+        LOG.debug("Completions are predicted one by one: %s", refusal)
         return None
+
+
+def as_numbers(inputs: Any) -> np.ndarray:
+    """The inputs of a classifier as an array; `InvalidInput` if they are not numbers, as of one that takes strings."""
+    try:
+        return dense(inputs)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The inputs of the classifier are not numbers ({error}).") from error
 
 
 def prepared_alike(model: Any) -> list[FrozenModel] | None:
@@ -292,7 +304,7 @@ def _depends_on(model: FrozenModel, steps: Any, pool: EncodedRows, probes: Seque
     column = np.repeat(np.arange(len(probes)), [len(cells) for cells in probes])
     tried = np.repeat(pool.values[:1], len(column) + 1, axis=0)
     tried[np.arange(len(column)), column] = np.concatenate(probes)
-    inputs = dense(prepared(model, steps, pool.with_values(tried)))
+    inputs = as_numbers(prepared(model, steps, pool.with_values(tried)))
     differs = (inputs != inputs[-1]) & ~(np.isnan(inputs) & np.isnan(inputs[-1]))
     first = differs.argmax(axis=0)
     return np.where(differs.any(axis=0), column[np.minimum(first, len(column) - 1)], -1)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from askwise.errors import InvalidInput
 from askwise.predict.boosting import Ensemble, ensemble_of
 from askwise.predict.final_layer import split_pipeline
-from askwise.predict.pool_inputs import PoolInputs, alike, answers_alike, prepared_alike
+from askwise.predict.pool_inputs import LOG, PoolInputs, alike, answers_alike, prepared_alike
 from askwise.rows import EncodedRows
 
 MOST_BYTES = 640 * 2**20
@@ -173,7 +174,8 @@ def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
         inputs = PoolInputs.of(models[0], pool)
         made = None if inputs is None else PoolTrees(inputs, found)
         return made if made is not None and answers_alike(made, model, pool) else None
-    except Exception:  # the models answer for completions as before, and say what is wrong
+    except InvalidInput as refusal:  # the same answers take longer
+        LOG.debug("Completions are predicted one by one: %s", refusal)
         return None
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -18,51 +17,53 @@ from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.black_box import BlackBox
-from askwise.predict.final_layer import unfrozen
+from askwise.predict.final_layer import split_pipeline, unfrozen
 from askwise.predict.wrapped import fitted_classifier
+from askwise.progress import track
 from askwise.value.targets import folds
 
 N_FOLDS = 5
-MOST_FIT_TIMES, LEAST_SECONDS = 30, 10.0
+MOST_CASES, FEWEST_CASES = 400, 80
+"""Unseen cases to calibrate on: more change little; fewer, down to a fifth, where a model takes long to answer."""
+MOST_WORK = 1_000_000_000
+"""Numbers, in the unit of `work_of_an_answer`, to be read in calibration; about half a minute on one core."""
+PARAMETERS_PER_UNIT = 1000
+"""Weights of a network that take as long as a tree, a stored row, or a feature and class."""
+USUAL_TREES = 100
 
 
-class Allowance:
-    """Limits what `fit` spends on its own choices: 30 fit times of the wrapped model or 10 s, whichever is longer.
+def work_of_an_answer(estimator: Any, n_features: int, n_classes: int) -> int:
+    """How much work an answer and the gains of the features are, in trees evaluated, about.
 
-    Folds are refitted and examined until it is used up, at least one of them. There is one refit per fold.
-
-    Attributes
-    ----------
-    refits
-        How often a clone of the wrapped model was fitted.
-    cut_short
-        Whether folds were left out.
+    Counted by what the fitted model consists of, never by a clock: the same on every machine, however busy it is.
     """
+    return n_features * n_classes + _size_of(split_pipeline(estimator)[1], n_classes)
 
-    def __init__(self) -> None:
-        self.refits = 0
-        self.cut_short = False
-        self._longest_fit = 0.0
-        self._start = time.perf_counter()
 
-    def refitted(self, estimator: Any, *rows: Any, **options: Any) -> Any:
-        """The function of this name, counted and timed."""
-        start = time.perf_counter()
-        model = refitted(estimator, *rows, **options)
-        self.refits += 1
-        self._longest_fit = max(self._longest_fit, time.perf_counter() - start)
-        return model
+def _size_of(estimator: Any, n_classes: int) -> int:
+    """Trees, stored rows, or thousands of weights of a fitted classifier; 1 where nothing is known of it."""
+    classifier = unfrozen(estimator)
+    members = getattr(classifier, "estimators_", None)
+    if members is None:
+        members = [part.estimator for part in getattr(classifier, "calibrated_classifiers_", [])]
+    if len(members):
+        return sum(_size_of(member, n_classes) for member in np.ravel(np.array(members, dtype=object)))
+    for rows in ("support_", "_fit_X", "X_train_"):  # support vectors, neighbors, a Gaussian process
+        if hasattr(classifier, rows):
+            return max(1, np.shape(getattr(classifier, rows))[0])
+    if hasattr(classifier, "coefs_"):
+        return 1 + sum(map(np.size, classifier.coefs_)) // PARAMETERS_PER_UNIT
+    rounds = next((name for name in ("n_iter_", "tree_count_", "n_estimators") if hasattr(classifier, name)), None)
+    if rounds is None or np.ndim(getattr(classifier, rounds)):  # of a linear model n_iter_ is an array
+        return 1
+    return int(getattr(classifier, rounds) or USUAL_TREES) * (n_classes if n_classes > 2 else 1)
 
-    def allows(self, share: float = 1.0) -> bool:
-        """Whether less than a share of the allowed time has passed; if not, something is left out."""
-        allowed = share * max(LEAST_SECONDS, MOST_FIT_TIMES * self._longest_fit)
-        within = time.perf_counter() - self._start < allowed
-        self.cut_short |= not within
-        return within
 
-    def described(self) -> dict[str, Any]:
-        """For `choices_`, ready for JSON."""
-        return {"settling": {"refits": self.refits, "cut_short": self.cut_short}}
+def cases_to_examine(predictor: SubsetPredictor, n_states: int) -> int:
+    """How many unseen cases `fit` examines to calibrate `predictor`, at `n_states` states each."""
+    n_answers = getattr(predictor, "n_neighbors", 1) * n_states
+    work = work_of_an_answer(predictor.estimator_, len(predictor.schema_.features), len(predictor.classes_))
+    return int(np.clip(MOST_WORK // (n_answers * work), FEWEST_CASES, MOST_CASES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,14 @@ class Fold:
     policy: Policy
 
 
+class CrossFit(NamedTuple):
+    """The folds that were fitted, none where there are none; the clones of the model fitted for it; and why so many."""
+
+    folds: list[Fold]
+    refits: int
+    reason: str
+
+
 def cross_fitted(
     predictor: SubsetPredictor,
     refit: Callable[[np.ndarray], BeliefModel],
@@ -94,13 +103,13 @@ def cross_fitted(
     n_folds: int = N_FOLDS,
     n_rows: int | None = None,
     random_state: int = 0,
-    allowance: Allowance | None = None,
-) -> list[Fold] | None:
-    """The folds of the training rows of `predictor`; None where its model cannot be fitted without some of them.
+    progress: bool | str = False,
+) -> CrossFit:
+    """The training rows of `predictor` in folds, and what is fitted without each.
 
-    That is: a callable, a torch module, images, fewer than two classes with as many rows as folds, a column without
-    values outside of a fold, a category of its own in nearly every row, or a model that fails on so few rows. A fold
-    whose model does not know every class is left out.
+    There are no folds where the model cannot be fitted without some of the rows: a callable, a torch module, images,
+    fewer than two classes with as many rows as folds, a column without values outside of a fold, a category of its own
+    in nearly every row, or a model that fails on so few rows. A fold whose model does not know every class is left out.
 
     Parameters
     ----------
@@ -109,32 +118,35 @@ def cross_fitted(
     policy_of
         Function of that belief model that returns a policy fitted around it.
     n_rows
-        Stop after the folds that hold so many rows; None = all folds.
-    allowance
-        Stop, after the first fold, once half of it is used up; None = all folds. `refit` counts and times refits by it.
+        Stop after the folds that hold so many rows; None = all folds. Nothing else ends it early.
     """
     rows, y = predictor.training_rows_, predictor.training_labels_
     if not predictor.schema_.tabular or unfitted_clone(predictor.estimator_) is None:
-        return None
+        return CrossFit([], 0, "no folds: the model cannot be fitted again (a callable, a torch module, images)")
     fold = _folds_of_frequent(rows.values, y, n_folds, random_state)
     if fold is None or len(np.unique(y)) < len(predictor.classes_):
-        return None
+        few = f"fewer than two classes with {n_folds} rows, a class without rows, or a column that one fold alone has"
+        return CrossFit([], 0, f"no folds: {few}")
+    familiar = [_familiar(rows.values, fold != k, predictor.schema_.is_category) for k in range(n_folds)]
+    held = [np.flatnonzero((fold == k) & familiar[k]) for k in range(n_folds)]
+    wanted = len(y) if n_rows is None else n_rows
+    n_expected = int(np.searchsorted(np.cumsum([len(part) for part in held]), wanted)) + 1
     found: list[Fold] = []
-    for k in range(n_folds):
-        if n_rows is not None and sum(len(part.held) for part in found) >= n_rows:
-            break
-        if found and allowance is not None and not allowance.allows(0.5):
+    refits = 0
+    for k in track(range(n_folds), "cross-fitting", min(n_expected, n_folds), progress):
+        if sum(len(part.held) for part in found) >= wanted:
             break
         try:
             beliefs = refit(np.flatnonzero(fold == k))
-        except Exception:  # a third-party model may raise any error on fewer rows
-            return None
-        if len(beliefs.predictor.classes_) < len(predictor.classes_):  # all of a class have missing cells
-            continue
-        held = np.flatnonzero((fold == k) & _familiar(rows.values, fold != k, predictor.schema_.is_category))
-        if len(held):
-            found.append(Fold(held, beliefs, policy_of(beliefs)))
-    return found or None
+        except Exception as error:  # a third-party model may raise any error on fewer rows
+            return CrossFit([], refits, f"no folds: the model cannot be fitted on fewer rows ({error})")
+        refits += 1
+        # Without a class: all of its rows have missing cells.
+        if len(beliefs.predictor.classes_) == len(predictor.classes_) and len(held[k]):
+            found.append(Fold(held[k], beliefs, policy_of(beliefs)))
+    if not found:
+        return CrossFit([], refits, "no folds: without any of them the model knows too few classes or categories")
+    return CrossFit(found, refits, f"{len(found)} of {n_folds} folds of the training rows")
 
 
 def _folds_of_frequent(values: np.ndarray, y: np.ndarray, n_folds: int, random_state: int) -> np.ndarray | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known
-from askwise.acquire.calibration.crossfit import Allowance, Fold
+from askwise.acquire.calibration.crossfit import Fold
 from askwise.acquire.policies.base import Policy
 from askwise.epistemic import BeliefModel
 from askwise.predict.base import SubsetPredictor
@@ -19,12 +19,11 @@ from askwise.predict.calibration import SPREADS, Calibration, fit_final, fit_tem
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor
 from askwise.prices import Prices
+from askwise.progress import track
 from askwise.rows import ByRow, EncodedRows
 
 N_SIZES = 12
 N_PARTS = 5
-MOST_ROWS = 400
-"""Unseen rows to calibrate on; more change little and take longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +51,15 @@ def states_of_folds(
     y: np.ndarray,
     folds: Sequence[Fold],
     rng: np.random.Generator,
-    allowance: Allowance,
+    n_cases: int,
+    *,
+    progress: bool | str = False,
     **options: Any,
 ) -> VisitedStates:
-    """The states visited on the rows that each fold holds, a random sample of at most `MOST_ROWS` in all.
-
-    Once the `allowance` is used up, the other folds are left out, except for the first one.
-    """
+    """The states visited on the rows that each fold holds, a random sample of about `n_cases` in all, if there are."""
     found: list[VisitedStates] = []
-    for fold in folds:
-        if found and not allowance.allows():
-            break
-        at = rng.permutation(fold.held)[: -(-MOST_ROWS // len(folds))]
+    for fold in track(folds, "calibrating", len(folds), progress):
+        at = rng.permutation(fold.held)[: -(-n_cases // len(folds))]
         states = visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
         found.append(replace(states, case=at[states.case]))  # numbers that no other fold has
     return VisitedStates.concatenated(found)

@@ -99,7 +99,7 @@ def _alone_or_in_pairs(state: Acquisition, found: Savings, buyable: np.ndarray, 
     n, n_pairs = found.paired.shape
     both = np.repeat(state.mask[:, None], n_pairs, axis=1)
     np.put_along_axis(both, found.pairs, True, axis=2)
-    price = state.prices.total(both.reshape(n * n_pairs, -1)).reshape(n, n_pairs)
+    price = state.prices.total(both.reshape(n * n_pairs, state.mask.shape[1])).reshape(n, n_pairs)
     price -= state.prices.total(state.mask)[:, None]
     possible = np.take_along_axis(buyable[:, None], found.pairs, axis=2).all(axis=2)
     possible &= affordable(price, state.left[:, None])

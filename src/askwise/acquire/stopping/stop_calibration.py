@@ -10,7 +10,7 @@ import pandas as pd
 
 from askwise.acquire.acquisition import Acquisition, nothing_known, run_episodes
 from askwise.acquire.calibration.crossfit import N_FOLDS, Fold
-from askwise.acquire.calibration.unseen import check_distinct, check_unseen, digests, rounded_keys
+from askwise.acquire.calibration.unseen import check_new_rows, check_unseen, digests
 from askwise.acquire.policies.base import Policy
 from askwise.acquire.policies.orders import Static
 from askwise.acquire.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, calibrated_threshold
@@ -197,7 +197,7 @@ class StopCalibration:
             raise InvalidInput(f"y_cal must hold one label per row, {len(rows)} in all; got shape {given.shape}.")
         self._check_unseen(rows, "X_cal", distinct=True)
         if self.stop_ is not None and self.stop_.rows is not None:
-            check_unseen(digests(rows), self.stop_.rows, "X_cal", "calibrate_stop")
+            check_unseen(digests(rows), self.stop_.rows, "X_cal", given_to="calibrate_stop")
         labels = class_positions(self.classes_, given, "y_cal")
         run = self.acquire(X_cal, budget, stop=None if self.stop_ is None else "calibrated")
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
@@ -252,10 +252,7 @@ class StopCalibration:
         """As `check_unseen`; `distinct` rows must not repeat each other either."""
         training = getattr(self.predictor_, "training_rows_", None)
         if training is not None:
-            keys, seen = rounded_keys(rows), rounded_keys(training)
-            check_unseen(keys, seen, name)
-            if distinct:
-                check_distinct(keys, seen)
+            check_new_rows(rows, training, self.schema_, name, distinct=distinct)
         if self.calibrated_on_ is not None:
             check_unseen(digests(rows), self.calibrated_on_, name)
 
