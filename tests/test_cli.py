@@ -862,3 +862,33 @@ def test_rows_of_one_group_are_not_on_both_sides_of_the_reference_model():
     assert len(rows.y_train) + len(rows.y_test) == 200
     assert not set(groups[rows.X_train["x"]]) & set(groups[rows.X_test["x"]])
     assert "by row group" in rows.split
+
+
+def test_h_is_help_in_every_command():
+    for command in app.registered_commands:
+        name = command.callback.__name__
+        short, long = run(name, "-h"), run(name, "--help")
+        assert short.exit_code == 0, short.output
+        assert short.stdout == long.stdout
+    assert run("-h").stdout == run("--help").stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_told_in_one_line(tmp_path):
+    for command in (["--help"], ["--version"], ["data", "wine", "-o", str(tmp_path / "wine")]):
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run(
+                [sys.executable, "-m", "askwise", *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+            )
+        assert ended.returncode == 1
+        assert ended.stderr == "askwise: the output cannot be written: No space left on device.\n"
+
+
+def test_a_closed_pipe_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "askwise", "fit", "-h"], stdout=write, stderr=subprocess.PIPE, timeout=120
+    )
+    os.close(write)
+    assert ended.stderr == b""

@@ -348,7 +348,7 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
         (("--engine", "spark"), "engine must be one of"),
         (("--engine", "local", "--steps"), "leave out --steps"),
         (("--engine", "local", "--separator", "tab"), "leave out the options of tables"),
-        (("--engine", "local", "--trust", "a.B"), "without a key, trusted classes"),
+        (("--engine", "local", "--key-file", folder / "test.csv"), "without a key"),
         (("--engine", "local", "--address", "tcp://127.0.0.1:1"), "Dask scheduler"),
     ):
         assert words in run(*given[:5], *more, code=2).stderr.replace("\n", " ")

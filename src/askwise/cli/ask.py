@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[
     Path | None,
-    typer.Argument(metavar="[SELECTOR]", help="A folder that askwise fit has written; without it, --data or --csv."),
+    typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written; without it, --data or --csv."),
 ]
 Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
 Known = Annotated[

@@ -72,7 +72,12 @@ RowsOption = Annotated[
     Rows, typer.Option(help="Whether the folder holds the training rows, or synthetic ones in their place.")
 ]
 Trust = Annotated[
-    list[str] | None, typer.Option(metavar="CLASS", help="A class of another package in the .skops file; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS",
+        help="A class of another package in the .skops file that may be loaded, beyond those of scikit-learn, XGBoost, "
+        "LightGBM and CatBoost; repeatable.",
+    ),
 ]
 AdaptationOption = Annotated[Adaptation, typer.Option(help="How to predict from what is known so far.")]
 
@@ -106,6 +111,7 @@ def fit(
     check_place(output)
     from askwise.cli.fitting import Fitting
     from askwise.files import writing
+    from askwise.persistence.folder import read_folder
     from askwise.reference_models import make_model
 
     with progress(5 if calibrate else 4) as say:
@@ -121,14 +127,19 @@ def fit(
         say("saving")
         with writing(output):
             report = selector.save(output, rows.value, key_file, work.desk)
+    needed = read_folder(output, key_file, only=())[0]["trusted"]
     what = model.name if model else f"{(train or Train.forest).value}, trained on these rows"
     facts = _facts(selector, work.dataset, work.desk, what)
     if as_json:
-        print_json({**facts, "folder": str(output), "synthetic": None if report is None else report.to_dict()})
+        print_json(
+            {**facts, "folder": str(output), "trust": needed, "synthetic": None if report is None else report.to_dict()}
+        )
         return
     for name, said in facts.items():
         typer.echo(f"{name.replace('_', ' ') + ':':<12}{said if said is not None else 'no'}")
     typer.echo(f"{'saved:':<12}{output}")
+    if needed:
+        typer.echo(f"{'to load it:':<12}add {' '.join(f'--trust {name}' for name in needed)}")
 
 
 def _check(

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from askwise.cli.console import make_console
 from askwise.cli.options import Reading
-from askwise.cli.own_files import read_cases, read_groups
+from askwise.cli.own_files import advising_options, read_cases, read_groups
 from askwise.cli.price_list import read_price_list
 from askwise.cli.user_table import load_user_table
 from askwise.desk import Desk
@@ -50,7 +50,10 @@ class Fitting:
     def load(self, path: Path, classes: str | None, trusted: Sequence[str]) -> Any:
         """The model of a file; the columns of the table are put in the order that it knows."""
         named = None if classes is None else [name.strip() for name in classes.split(",")]
-        model = read_model(path, self.dataset.y, named, trusted)
+        try:
+            model = read_model(path, self.dataset.y, named, trusted)
+        except InvalidInput as error:
+            raise InvalidInput(advising_options(error)) from None
         if not hasattr(model, "predict_proba"):
             raise InvalidInput(
                 f"{path} holds a {type(model).__name__}, which gives no probabilities; a classifier must."

@@ -23,12 +23,20 @@ from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
 from askwise.tables import TableOptions, read_table
 
-CALLS = {
-    r"askwise\.load\(folder, (model=\.\.\.)\)": "--model-file FILE",
-    r"askwise\.load\(folder, (key_file=\.\.\.)\)": "--key-file FILE",
-    r"askwise\.load\(folder, trusted=\[(.*?)\]\)": "--trust CLASS",
-}
-"""What messages of `askwise.load` advise, and the options that do the same."""
+
+def advising_options(error: InvalidInput) -> str:
+    """The message of `askwise.load`, with the options of the command line in place of the parameters that it advises.
+
+    >>> advising_options(InvalidInput("Name them: askwise.load(folder, trusted=['a.B', 'c.D'])."))
+    'Name them: --trust a.B --trust c.D.'
+    """
+    said = re.sub(r"askwise\.load\(folder, model=\.\.\.\)", "--model-file FILE", str(error))
+    said = re.sub(r"askwise\.load\(folder, key_file=\.\.\.\)", "--key-file FILE", said)
+
+    def named(call: re.Match[str]) -> str:
+        return " ".join(f"--trust {name}" for name in re.findall(r"'([^']+)'", call[1]))
+
+    return re.sub(r"askwise\.load\(folder, trusted=\[(.*?)\]\)", named, said)
 
 
 def read_groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -64,10 +72,7 @@ def open_saved(folder: Path, opening: Opening) -> tuple[DynamicFeatureSelector, 
             )
         return selector, Desk.load(folder, selector, opening.key_file)
     except InvalidInput as error:
-        hint = str(error)
-        for call, option in CALLS.items():
-            hint = re.sub(call, option, hint)
-        raise RefusedFolder(hint) from None
+        raise RefusedFolder(advising_options(error)) from None
 
 
 def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep: Sequence[str] = ()) -> pd.DataFrame:
