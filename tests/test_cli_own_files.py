@@ -295,6 +295,63 @@ def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
         assert words in run(*fit, code=2).stderr
 
 
+def test_nothing_is_promised_outside_of_everything_seen(files):
+    """A value outside of everything seen: neither "over 99%" nor a guarantee stands beside the warning."""
+    folder, _ = files
+    lines = ["50", "red", "12500", "0", "", "q"]
+    found = run("ask", folder / "selector", "--yes", text="\n".join(f"{name}" for name in ["age = 5000", "q"]))
+    said = " ".join(found.stdout.split())
+    assert "! Do not rely on this prediction." in said
+    shown = said[said.index("prediction", said.index("age = 5000")) :]
+    assert "The decision would stay the same" not in shown
+    assert "Guaranteed with" not in shown
+    assert "How likely the decision would stay the same with everything known cannot be said." in shown
+    assert "The guarantee does not hold for this case" in shown
+    asked = askwise.load(folder / "selector").start(stop="calibrated").suggest().feature
+    typed = {"age": "5000", "color": "red", "lab panel": "12500\n0"}[asked]
+    said = " ".join(run("ask", folder / "selector", "--yes", text="\n".join([typed, *lines])).stdout.split())
+    assert "Guaranteed with" not in said
+
+
+def test_a_reference_interval_is_shown_beside_the_range_of_training(files, tmp_path):
+    folder, _ = files
+    text = (folder / "prices.csv").read_text().splitlines()
+    ends = {"age": "18,65", "dose": "2,8.5"}
+    lines = [f"{line},{ends.get(line.split(',')[0], ',')}" for line in text[1:]]
+    path = tmp_path / "prices.csv"
+    header = f"{text[0]},reference_low,reference_high"
+    path.write_text("\n".join([header, *lines]))
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    fit += ["--groups", folder / "groups.toml", "--prices", path]
+    run(*fit)
+    desk = Desk.load(tmp_path / "s", askwise.load(tmp_path / "s"))
+    assert desk.reference == {"age": (18, 65), "dose": (2, 8.5)}
+    assert desk.ranges("age") == "0 to 120 years expected, reference interval 18 to 65 years"
+    assert "seen in training, reference interval 2 to 8.5 mg" in desk.ranges("dose")
+    said = " ".join(run("ask", tmp_path / "s", text="color = red\nq\n").stdout.split())
+    assert "reference interval" in said
+    assert "usual" not in said
+    for wrong, words in ((",18,65", ",65,18"), "low < high"), ((",18,65", ",18,"), "needs both ends"):
+        path.write_text("\n".join([header, *lines]).replace(*wrong))
+        assert words in run(*fit, code=2).stderr
+
+
+def test_prices_and_labels_that_cannot_be_meant_are_refused(files, tmp_path):
+    folder, _ = files
+    good = (folder / "prices.csv").read_text()
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    fit += ["--groups", folder / "groups.toml", "--prices", tmp_path / "prices.csv"]
+    for old, new, words in (
+        ("age,1,", "age,True,", "'price'"),
+        (",Age,", ",\u202eegA,", "of the feature 'age' holds U+202E, an invisible mark"),
+        (",mg,", ",\u2066mg,", "of the feature 'dose' holds U+2066"),
+    ):
+        assert old in good
+        (tmp_path / "prices.csv").write_text(good.replace(old, new), encoding="utf-8")
+        said = run(*fit, code=2).stderr
+        assert words in " ".join(said.split())
+
+
 def test_a_refused_folder_ends_with_3(files, tmp_path):
     folder, _ = files
     (tmp_path / "empty").mkdir()

@@ -15,13 +15,14 @@ import pandas as pd
 from askwise.cli.console import RefusedFolder
 from askwise.cli.options import Opening, Reading
 from askwise.cli.price_list import price_list
+from askwise.cli.user_table import read_noted
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices
 from askwise.schema import Schema
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import TableOptions, read_table
+from askwise.tables import TableOptions, garbled
 
 
 def advising_options(error: InvalidInput) -> str:
@@ -82,7 +83,7 @@ def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep:
     have are an error, and so are columns that are missing or of another type.
     """
     schema = selector.schema_
-    table = read_table(path, _typed(selector, desk, reading)).frame
+    table = read_noted(path, _typed(selector, desk, reading)).frame
     names = [column.name for column in schema.columns]
     ignored = {*keep, *(reading.drop or ()), *([desk.target] if desk.target else [])}
     missing = [name for name in [*names, *keep] if name not in table.columns]
@@ -91,7 +92,7 @@ def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep:
         raise InvalidInput(
             f"{path} must have the columns of the selector. Missing: {listed(missing) or 'none'}; not known: "
             f"{listed(extra) or 'none'}. Leave a column out with --drop COLUMN; add an empty one for what is "
-            "unavailable."
+            f"unavailable.{garbled(missing, extra)}"
         )
     if not len(table):
         raise InvalidInput(f"{path} has no rows.")
@@ -110,7 +111,7 @@ def _typed(selector: Any, desk: Desk, reading: Reading) -> TableOptions:
     expected = {column.name: not column.is_category for column in selector.schema_.columns}
     if desk.target:
         expected[desk.target] = selector.classes_.dtype.kind in "iuf"
-    return replace(reading.table, expected=expected)
+    return replace(reading.table, expected=expected, usual_encoding=desk.encoding)
 
 
 def _as_trained(cells: pd.Series, schema: Schema, j: int, path: Path) -> pd.Series:
