@@ -560,7 +560,7 @@ def test_the_feature_asked_for_is_volunteered_by_its_name():
     found = json.loads(result.stdout)
     assert (found["known"][asked], found["spent"]) == (2.5, 1.0)  # only the 3 was paid for
     answered = found["trace"][-1]["feature"]
-    result = run(*case[:3], "--json", text=f"{asked} = 2.5\n3\n{answered} = 4\nq\n")
+    result = run(*case[:4], "--json", text=f"{asked} = 2.5\n3\n{answered} = 4\nq\n")
     assert f"'{answered}' was answered already; type u" in " ".join(result.stderr.split())
     case = ["ask", "--yes", "--data", "breast_cancer", "--model", "logistic", "--json"]
     asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]

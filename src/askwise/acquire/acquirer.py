@@ -270,8 +270,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets)
-            for state in track(blocks, "acquiring", len(blocks), progress)
+            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)
+            for state in track(blocks, "blocks of cases", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
 

@@ -16,6 +16,8 @@ from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.predict.base import class_positions
 
 N_RANDOM = 3
+N_STEPS = N_RANDOM + 4
+"""Steps that `find` announces."""
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 N_RESAMPLES = 500
@@ -76,8 +78,7 @@ class Findings:
 def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, say: Callable[[str], None]) -> Findings:
     """Measure on rows `X` with labels `y` that the model has not seen; `say` names each step."""
     truth = class_positions(selector.classes_, y)
-    say("comparing ways of asking")
-    curves = _curves(selector, X, y, seed)
+    curves = _curves(selector, X, y, seed, say)
     say("measuring what is saved")
     savings = selector.savings(X, sorted({0.9, LEVEL, 0.98, 0.99}))
     full = selector.predictor_.predict_full(X)
@@ -109,13 +110,18 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
     )
 
 
-def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int) -> pd.DataFrame:
+def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Callable[[str], None]) -> pd.DataFrame:
     """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
     prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
     budgets = selector.default_budgets() if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
+    say(f"asking wisely, {len(X):,} cases under {len(budgets)} budgets")
     own = selector.evaluate(X, y, budgets)
+    say("asking in one fixed order")
     static = selector.with_policy("static").evaluate(X, y, budgets)
-    drawn = [selector.with_policy(Random(seed + k)).evaluate(X, y, budgets) for k in range(N_RANDOM)]
+    drawn = []
+    for k in range(N_RANDOM):
+        say(f"asking at random, {k + 1} of {N_RANDOM}")
+        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, budgets))
     curves = own[["budget", "spent", "features", "kept"]].copy()
     for measure in ("accuracy", "ece"):
         curves[f"{measure}_askwise"] = own[measure]

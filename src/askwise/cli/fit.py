@@ -125,6 +125,7 @@ def fit(
             say("calibrating when to stop")
             work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement)
         say("saving")
+        selector.progress = False  # a server that loads it shows no bars
         with writing(output):
             report = selector.save(output, rows.value, key_file, work.desk)
     needed = read_folder(output, key_file, only=())[0]["trusted"]

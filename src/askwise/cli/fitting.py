@@ -72,7 +72,7 @@ class Fitting:
             adaptation=adaptation,
             budget=budget,
             random_state=seed,
-            progress=False,
+            progress="auto",
         )
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
