@@ -86,4 +86,7 @@ def evaluate(
     less = f"({summary.saved:.0%} less), the same decision in {summary.kept:.1%}"
     typer.echo(f"Everything known: {desk.amount(summary.everything)} per case, {summary.full_accuracy:.1%} right")
     typer.echo(f"askwise:          {desk.amount(summary.price)} per case {less}")
+    for way, levels in found.cheaper.items():
+        at = ", ".join(f"{level:.0%}" for level, _, _ in levels)
+        typer.echo(f"Note:             {way} was cheaper than a stop per case at {at} of the decisions (see the page)")
     typer.echo(f"Page:             {output}")

@@ -59,6 +59,17 @@ class Findings:
     why: dict[str, Any]
     rejection: dict[str, tuple[np.ndarray, np.ndarray]]
 
+    @property
+    def cheaper(self) -> dict[str, list[tuple[float, float, float]]]:
+        """Where a stop per case is not the cheapest: by way, (level, price of the stop per case, price of that way)."""
+        prices = self.savings.pivot(index="level", columns="way", values="price")
+        own, found = prices["stop per case"], {}
+        for way in self.savings["way"].unique():
+            rows = [(float(k), float(own[k]), float(prices[way][k])) for k in prices.index if prices[way][k] < own[k]]
+            if rows:
+                found[{"static order": "one fixed order", "fixed budget": "a fixed budget"}[way]] = rows
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; the rejection curves at every tenth of the cases."""
         shares = np.arange(1, 11) / 10
@@ -67,6 +78,7 @@ class Findings:
             "rows": self.n_rows,
             "summary": {**vars(self.summary), "saved": self.summary.saved},
             "savings": as_records(self.savings),
+            "cheaper": self.cheaper,
             "curves": as_records(self.curves),
             "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
             "asked": self.asked,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,6 +80,9 @@ Trust = Annotated[
         "LightGBM and CatBoost; repeatable.",
     ),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", metavar="", help="Replace a selector with a calibrated stop by one without.")
+]
 AdaptationOption = Annotated[Adaptation, typer.Option(help="How to predict from what is known so far.")]
 
 
@@ -100,6 +104,7 @@ def fit(
     rows: RowsOption = Rows.training,
     key_file: KeyFile = None,
     trust: Trust = None,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -109,6 +114,7 @@ def fit(
         if path is not None:
             check_path(path)
     check_place(output)
+    _check_replaced(output, calibrate, force)
     from askwise.cli.fitting import Fitting
     from askwise.files import writing
     from askwise.persistence.folder import read_folder
@@ -141,6 +147,22 @@ def fit(
     typer.echo(f"{'saved:':<12}{output}")
     if needed:
         typer.echo(f"{'to load it:':<12}add {' '.join(f'--trust {name}' for name in needed)}")
+
+
+def _check_replaced(output: Path, calibrate: Path | None, force: bool) -> None:
+    """A stop that was calibrated is not lost without a word."""
+    try:
+        found = json.loads((output / "manifest.json").read_bytes())
+    except (OSError, ValueError):  # whatever else is there is refused, or replaced, when the folder is saved
+        return
+    stopped = isinstance(found, dict) and found.get("stop") is not None
+    if stopped and calibrate is None and not force:
+        raise InvalidInput(
+            f"--output {output} holds a selector with a calibrated stop, which would be lost. Calibrate the new one "
+            "with --calibrate FILE, choose another folder, or add --force."
+        )
+    lost = " with its calibrated stop" if stopped else ""
+    typer.echo(f"Note: the selector in {output}{lost} is replaced.", err=True)
 
 
 def _check(
