@@ -1,6 +1,7 @@
 """The commands on one's own files: from a table to a page, and every refusal by name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 import askwise
 from askwise.cli.app import app
+from askwise.cli.findings import find
+from askwise.cli.manager_page import render
 from askwise.cli.resumable import Resumable
 from askwise.desk import Desk
 from askwise.persistence import saving
@@ -350,6 +353,47 @@ def test_prices_and_labels_that_cannot_be_meant_are_refused(files, tmp_path):
         (tmp_path / "prices.csv").write_text(good.replace(old, new), encoding="utf-8")
         said = run(*fit, code=2).stderr
         assert words in " ".join(said.split())
+
+
+def test_a_calibrated_selector_is_not_replaced_without_a_word(files, tmp_path):
+    folder, _ = files
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    stop = ["--calibrate", folder / "cal.csv", "--agreement", 0.9]
+    assert "is replaced" not in run(*fit, *stop).stderr
+    said = run(*fit, code=2).stderr
+    assert "holds a selector with a calibrated stop, which would be lost" in said
+    assert askwise.load(tmp_path / "s").stop_ is not None
+    assert "with its calibrated stop is replaced" in run(*fit, *stop).stderr
+    assert "with its calibrated stop is replaced" in run(*fit, "--force").stderr
+    assert askwise.load(tmp_path / "s").stop_ is None
+    assert f"the selector in {tmp_path / 's'} is replaced" in run(*fit).stderr
+
+
+def test_the_page_says_where_a_fixed_order_is_cheaper(files, tmp_path):
+    folder, _ = files
+    selector = askwise.load(folder / "selector")
+    desk = Desk.load(folder / "selector", selector)
+    table = make_table(40, 2)
+    found = find(selector, table.drop(columns="outcome"), table["outcome"].to_numpy(), desk, 0, lambda step: None)
+    ways = ("stop per case", "fixed budget", "static order")
+    prices = {0.9: (5.0, 6.0, 4.5), 0.95: (7.0, 7.0, 6.5), 0.99: (9.0, 9.5, 20.0)}
+    rows = [
+        {"level": level, "way": way, "price": price, "low": price, "high": price, "share": price / 22.5}
+        for level, each in prices.items()
+        for way, price in zip(ways, each, strict=True)
+    ]
+    dearer = replace(found, savings=pd.DataFrame(rows))
+    assert dearer.cheaper == {"one fixed order": [(0.9, 5.0, 4.5), (0.95, 7.0, 6.5)]}
+    page = render("Title", dearer, desk, [])
+    said = (
+        "On these cases one fixed order was cheaper than a stop per case at 90% of the decisions (4.50 EUR instead of "
+    )
+    assert said in page
+    assert "5 EUR) and 95% of the decisions (6.50 EUR instead of 7 EUR)." in page
+    for free, words in ((False, True), (True, False)):
+        why = {**found.why, "price": 0.0 if free else 1.0, "reason": "It is free." if free else "It tells most."}
+        assert ("comes first in every case" in render("Title", replace(dearer, why=why), desk, [])) == words
+    assert page.count('class="narrow"') == page.count('class="wide"') == 3
 
 
 def test_a_refused_folder_ends_with_3(files, tmp_path):
