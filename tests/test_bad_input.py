@@ -619,3 +619,18 @@ def test_after_a_fit_that_failed_no_parts_of_two_fits_answer_together():
         fitted.set_params(epistemic=AuxiliaryEnsemble(estimators=[])).fit(turned, y)
     with pytest.raises(NotFittedError):
         fitted.predict_proba(turned)
+
+
+def test_wrong_lengths_are_told_by_the_name_of_the_parameter():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    selector = DynamicFeatureSelector(LogisticRegression(), epistemic=None, calibration=None, policy="static")
+    with pytest.raises(InvalidInput, match="y must hold one label per row of X: X has 40 rows and y 30 labels"):
+        selector.fit(X, y[:30])
+    for weights in (np.ones(30), np.ones((40, 1)), "heavy", ["a"] * 40):
+        with pytest.raises(InvalidInput, match="sample_weight must hold one number per row of X, 40 in all"):
+            selector.fit(X, y, sample_weight=weights)
+    fitted = selector.fit(X, y, sample_weight=np.arange(40))
+    with pytest.raises(InvalidInput, match="score needs one label per row, 40 in all"):
+        fitted.score(X, y[:3])

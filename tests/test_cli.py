@@ -536,7 +536,7 @@ def test_ask_ends_where_the_input_does_and_where_the_money_does():
 
 def test_what_is_known_already_is_volunteered_at_no_charge():
     lines = ["Proline = 1000", "hue: 0,9", "u", "alcohol = 13,9", "proline = 3", "u", "2.5", "q"]
-    case = ["ask", "--model", "logistic", "--budget", 1.5, "--json", "--known", "ALCOHOL=13,2"]
+    case = ["ask", "--yes", "--model", "logistic", "--budget", 1.5, "--json", "--known", "ALCOHOL=13,2"]
     result = run(*case, text="\n".join(lines))
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -554,15 +554,15 @@ def test_what_is_known_already_is_volunteered_at_no_charge():
 
 
 def test_the_feature_asked_for_is_volunteered_by_its_name():
-    case = ["ask", "--model", "logistic", "--budget", "1", "--json"]
+    case = ["ask", "--yes", "--model", "logistic", "--budget", "1", "--json"]
     asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]
     result = run(*case, text=f"{asked} = 2.5\n3\nq\n")
     found = json.loads(result.stdout)
     assert (found["known"][asked], found["spent"]) == (2.5, 1.0)  # only the 3 was paid for
     answered = found["trace"][-1]["feature"]
-    result = run(*case[:3], "--json", text=f"{asked} = 2.5\n3\n{answered} = 4\nq\n")
+    result = run(*case[:4], "--json", text=f"{asked} = 2.5\n3\n{answered} = 4\nq\n")
     assert f"'{answered}' was answered already; type u" in " ".join(result.stderr.split())
-    case = ["ask", "--data", "breast_cancer", "--model", "logistic", "--json"]
+    case = ["ask", "--yes", "--data", "breast_cancer", "--model", "logistic", "--json"]
     asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]
     for lines, spent in (([f"mean {asked} = 9", "-", "-"], 0.0), ([f"mean {asked} = 9", "2", "-"], 1.0)):
         found = json.loads(run(*case, text="\n".join([*lines, "q"])).stdout)
@@ -612,25 +612,39 @@ def test_a_person_at_a_terminal_confirms_an_unusual_value(monkeypatch, capsys):
     X = pd.DataFrame({"age": rng.integers(20, 80, 80), "sex": rng.choice(["f", "m"], 80)})
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     selector = DynamicFeatureSelector(model, epistemic=None, progress=False).fit(X, X["age"] > 50)
-    asked = "Age is usually 20 to 79; got 175. Keep it? [y/N]"
-    for terminal, typed, known in (
-        (True, ["175", "n", "33", "q"], {"age": 33}),
-        (True, ["175", "", "q"], {}),
-        (True, ["age = 175", "y", "q"], {"age": 175}),
-        (False, ["175", "q"], {"age": 175}),
+    asked = "Age is 175; 20 to 79 seen in training. Keep it? [y/N]"
+    for typed, known in (
+        (["175", "n", "33", "q"], {"age": 33}),
+        (["175", "", "q"], {}),
+        (["age = 175", "y", "q"], {"age": 175}),
     ):
         desk = Desk.of(selector, Desk(None, {"age": Shown("Age", low=20, high=79)}))
         dialog = Dialog(make_console(), selector, desk, {}, None)
         lines = iter(typed)
         monkeypatch.setattr(dialog.console, "input", lambda prompt, lines=lines: next(lines))
-        monkeypatch.setattr("sys.stdin.isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         dialog.run()
         assert dialog.session.known == known
-        assert (asked in capsys.readouterr().out) == terminal
+        assert asked in capsys.readouterr().out
+
+
+def test_input_that_nobody_can_confirm_is_refused():
+    """What a terminal asks to confirm ends a command that reads from a pipe, unless --yes accepts it."""
+    quick = ["ask", "--model", "logistic"]
+    feature = "flavanoids"
+    for arguments, text in (([], f"{feature} = 1250\nq\n"), (["--known", f"{feature}=1250"], "q\n")):
+        refused = run(*quick, *arguments, text=text)
+        assert refused.exit_code == 2
+        said = " ".join(refused.stderr.split())
+        assert f"{feature} is 1250; 0.34 to 5.08 seen in training." in said
+        assert "add --yes" in said
+        taken = run(*quick, *arguments, "--yes", text=text)
+        assert taken.exit_code == 0, taken.output
+        assert f"{feature} 1250 is outside everything seen in training" in " ".join(taken.stdout.split())
 
 
 def test_no_advice_to_stop_under_a_warning():
-    result = run("ask", "--model", "logistic", "--known", "proline=99999", text="q\n")
+    result = run("ask", "--model", "logistic", "--known", "proline=99999", "--yes", text="q\n")
     assert "! Do not rely on this prediction." in result.stdout
     assert "You could stop" not in result.stdout
 
@@ -646,7 +660,7 @@ def test_rounding_error_reads_as_zero():
 
 
 def test_what_was_volunteered_late_is_marked_in_the_record():
-    result = run("ask", "--model", "logistic", "--json", "--known", "hue=1", text="2.5\nalcohol = 13\nq\n")
+    result = run("ask", "--yes", "--model", "logistic", "--json", "--known", "hue=1", text="2.5\nalcohol = 13\nq\n")
     said = " ".join(result.stderr.split())
     assert "The earlier steps are computed again, as if alcohol had been known from the start." in said
     assert "Volunteered, and shown as known from the start: alcohol." in said
@@ -654,7 +668,7 @@ def test_what_was_volunteered_late_is_marked_in_the_record():
 
 
 def test_prices_are_given_by_name(csv):
-    case = ["ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
+    case = ["ask", "--yes", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
     found = json.loads(run(*case, "--price", "size=2.5", "--price", "color [hue] = 0", text="q\n").stdout)
     assert {entry["feature"]: entry["cost"] for entry in found["ranking"]} == {
         "size": 2.5,
@@ -711,14 +725,14 @@ def test_ask_says_when_one_could_stop():
 
 
 def test_an_answer_on_which_the_model_fails_is_taken_back():
-    result = run("ask", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
+    result = run("ask", "--yes", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
     assert result.exit_code == 0, result.output
     assert "Check the value and its unit" in " ".join(result.stderr.split())
     assert [step["value"] for step in json.loads(result.stdout)["trace"]] == [None, 2.5]
 
 
 def test_ask_reads_categories_in_any_case_and_values_spelled_like_commands(csv):
-    case = ["ask", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
+    case = ["ask", "--yes", "--csv", csv(), "--target", "answer", "--model", "logistic", "--json"]
     lines = ["color [hue] = green", "color [hue] = RED", "u", "color [HUE]: =u", "color [hue]: u", "Flag=true", "q"]
     result = run(*case, text="\n".join(lines))
     assert result.exit_code == 0, result.output
@@ -735,7 +749,16 @@ def test_ask_goes_through_the_columns_of_a_group(tmp_path):
     page = tmp_path / "case.html"
     lines = ["500", "u", "450", "-", "800", "-", "-", "-", "1", "q"]
     result = run(
-        "ask", "--data", "breast_cancer", "--model", "logistic", "--json", "--report", page, text="\n".join(lines)
+        "ask",
+        "--yes",
+        "--data",
+        "breast_cancer",
+        "--model",
+        "logistic",
+        "--json",
+        "--report",
+        page,
+        text="\n".join(lines),
     )
     assert result.exit_code == 0, result.output
     answered, unavailable = json.loads(result.stdout)["trace"][1:]
@@ -745,7 +768,7 @@ def test_ask_goes_through_the_columns_of_a_group(tmp_path):
 
 
 def test_columns_of_a_group_are_volunteered_together():
-    case = ["ask", "--data", "breast_cancer", "--model", "logistic", "--json"]
+    case = ["ask", "--yes", "--data", "breast_cancer", "--model", "logistic", "--json"]
     asked = json.loads(run(*case, text="-\n-\n-\nq\n").stdout)["trace"][1]["feature"]
     other = "smoothness" if asked != "smoothness" else "symmetry"
     lines = [f"mean {other} = 0.1", "u", f"mean {other} = 0.1", "-", f"worst {other} = 0,2", "q"]
@@ -862,3 +885,33 @@ def test_rows_of_one_group_are_not_on_both_sides_of_the_reference_model():
     assert len(rows.y_train) + len(rows.y_test) == 200
     assert not set(groups[rows.X_train["x"]]) & set(groups[rows.X_test["x"]])
     assert "by row group" in rows.split
+
+
+def test_h_is_help_in_every_command():
+    for command in app.registered_commands:
+        name = command.callback.__name__
+        short, long = run(name, "-h"), run(name, "--help")
+        assert short.exit_code == 0, short.output
+        assert short.stdout == long.stdout
+    assert run("-h").stdout == run("--help").stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_told_in_one_line(tmp_path):
+    for command in (["--help"], ["--version"], ["data", "wine", "-o", str(tmp_path / "wine")]):
+        with open("/dev/full", "w") as full:
+            ended = subprocess.run(
+                [sys.executable, "-m", "askwise", *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+            )
+        assert ended.returncode == 1
+        assert ended.stderr == "askwise: the output cannot be written: No space left on device.\n"
+
+
+def test_a_closed_pipe_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "askwise", "fit", "-h"], stdout=write, stderr=subprocess.PIPE, timeout=120
+    )
+    os.close(write)
+    assert ended.stderr == b""

@@ -1,6 +1,7 @@
 """The commands on one's own files: from a table to a page, and every refusal by name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 import askwise
 from askwise.cli.app import app
+from askwise.cli.findings import find
+from askwise.cli.manager_page import render
 from askwise.cli.resumable import Resumable
 from askwise.desk import Desk
 from askwise.persistence import saving
@@ -295,6 +298,104 @@ def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
         assert words in run(*fit, code=2).stderr
 
 
+def test_nothing_is_promised_outside_of_everything_seen(files):
+    """A value outside of everything seen: neither "over 99%" nor a guarantee stands beside the warning."""
+    folder, _ = files
+    lines = ["50", "red", "12500", "0", "", "q"]
+    found = run("ask", folder / "selector", "--yes", text="\n".join(f"{name}" for name in ["age = 5000", "q"]))
+    said = " ".join(found.stdout.split())
+    assert "! Do not rely on this prediction." in said
+    shown = said[said.index("prediction", said.index("age = 5000")) :]
+    assert "The decision would stay the same" not in shown
+    assert "Guaranteed with" not in shown
+    assert "How likely the decision would stay the same with everything known cannot be said." in shown
+    assert "The guarantee does not hold for this case" in shown
+    asked = askwise.load(folder / "selector").start(stop="calibrated").suggest().feature
+    typed = {"age": "5000", "color": "red", "lab panel": "12500\n0"}[asked]
+    said = " ".join(run("ask", folder / "selector", "--yes", text="\n".join([typed, *lines])).stdout.split())
+    assert "Guaranteed with" not in said
+
+
+def test_a_reference_interval_is_shown_beside_the_range_of_training(files, tmp_path):
+    folder, _ = files
+    text = (folder / "prices.csv").read_text().splitlines()
+    ends = {"age": "18,65", "dose": "2,8.5"}
+    lines = [f"{line},{ends.get(line.split(',')[0], ',')}" for line in text[1:]]
+    path = tmp_path / "prices.csv"
+    header = f"{text[0]},reference_low,reference_high"
+    path.write_text("\n".join([header, *lines]))
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    fit += ["--groups", folder / "groups.toml", "--prices", path]
+    run(*fit)
+    desk = Desk.load(tmp_path / "s", askwise.load(tmp_path / "s"))
+    assert desk.reference == {"age": (18, 65), "dose": (2, 8.5)}
+    assert desk.ranges("age") == "0 to 120 years expected, reference interval 18 to 65 years"
+    assert "seen in training, reference interval 2 to 8.5 mg" in desk.ranges("dose")
+    said = " ".join(run("ask", tmp_path / "s", text="color = red\nq\n").stdout.split())
+    assert "reference interval" in said
+    assert "usual" not in said
+    for wrong, words in ((",18,65", ",65,18"), "low < high"), ((",18,65", ",18,"), "needs both ends"):
+        path.write_text("\n".join([header, *lines]).replace(*wrong))
+        assert words in run(*fit, code=2).stderr
+
+
+def test_prices_and_labels_that_cannot_be_meant_are_refused(files, tmp_path):
+    folder, _ = files
+    good = (folder / "prices.csv").read_text()
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    fit += ["--groups", folder / "groups.toml", "--prices", tmp_path / "prices.csv"]
+    for old, new, words in (
+        ("age,1,", "age,True,", "'price'"),
+        (",Age,", ",\u202eegA,", "of the feature 'age' holds U+202E, an invisible mark"),
+        (",mg,", ",\u2066mg,", "of the feature 'dose' holds U+2066"),
+    ):
+        assert old in good
+        (tmp_path / "prices.csv").write_text(good.replace(old, new), encoding="utf-8")
+        said = run(*fit, code=2).stderr
+        assert words in " ".join(said.split())
+
+
+def test_a_calibrated_selector_is_not_replaced_without_a_word(files, tmp_path):
+    folder, _ = files
+    fit = ["fit", folder / "train.csv", "--target", "outcome", "--train", "logistic", "-o", tmp_path / "s"]
+    stop = ["--calibrate", folder / "cal.csv", "--agreement", 0.9]
+    assert "is replaced" not in run(*fit, *stop).stderr
+    said = run(*fit, code=2).stderr
+    assert "holds a selector with a calibrated stop, which would be lost" in said
+    assert askwise.load(tmp_path / "s").stop_ is not None
+    assert "with its calibrated stop is replaced" in run(*fit, *stop).stderr
+    assert "with its calibrated stop is replaced" in run(*fit, "--force").stderr
+    assert askwise.load(tmp_path / "s").stop_ is None
+    assert f"the selector in {tmp_path / 's'} is replaced" in run(*fit).stderr
+
+
+def test_the_page_says_where_a_fixed_order_is_cheaper(files, tmp_path):
+    folder, _ = files
+    selector = askwise.load(folder / "selector")
+    desk = Desk.load(folder / "selector", selector)
+    table = make_table(40, 2)
+    found = find(selector, table.drop(columns="outcome"), table["outcome"].to_numpy(), desk, 0, lambda step: None)
+    ways = ("stop per case", "fixed budget", "static order")
+    prices = {0.9: (5.0, 6.0, 4.5), 0.95: (7.0, 7.0, 6.5), 0.99: (9.0, 9.5, 20.0)}
+    rows = [
+        {"level": level, "way": way, "price": price, "low": price, "high": price, "share": price / 22.5}
+        for level, each in prices.items()
+        for way, price in zip(ways, each, strict=True)
+    ]
+    dearer = replace(found, savings=pd.DataFrame(rows))
+    assert dearer.cheaper == {"one fixed order": [(0.9, 5.0, 4.5), (0.95, 7.0, 6.5)]}
+    page = render("Title", dearer, desk, [])
+    said = (
+        "On these cases one fixed order was cheaper than a stop per case at 90% of the decisions (4.50 EUR instead of "
+    )
+    assert said in page
+    assert "5 EUR) and 95% of the decisions (6.50 EUR instead of 7 EUR)." in page
+    for free, words in ((False, True), (True, False)):
+        why = {**found.why, "price": 0.0 if free else 1.0, "reason": "It is free." if free else "It tells most."}
+        assert ("comes first in every case" in render("Title", replace(dearer, why=why), desk, [])) == words
+    assert page.count('class="narrow"') == page.count('class="wide"') == 3
+
+
 def test_a_refused_folder_ends_with_3(files, tmp_path):
     folder, _ = files
     (tmp_path / "empty").mkdir()
@@ -348,7 +449,7 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
         (("--engine", "spark"), "engine must be one of"),
         (("--engine", "local", "--steps"), "leave out --steps"),
         (("--engine", "local", "--separator", "tab"), "leave out the options of tables"),
-        (("--engine", "local", "--trust", "a.B"), "without a key, trusted classes"),
+        (("--engine", "local", "--key-file", folder / "test.csv"), "without a key"),
         (("--engine", "local", "--address", "tcp://127.0.0.1:1"), "Dask scheduler"),
     ):
         assert words in run(*given[:5], *more, code=2).stderr.replace("\n", " ")

@@ -36,6 +36,7 @@ LAYERS = [
         "files",
         "parameters",
         "rows",
+        "encodings",
         "number_columns",
         "tables",
         "plotting",

@@ -231,3 +231,12 @@ def test_the_price_of_a_set_is_what_buying_it_costs():
     prices = Prices([5, 4, 3, 2], shared=[(["a", "b", "c"], 2.5)]).resolve(FEATURES)
     assert prices.total(masks("", "a", "ab", "abcd")).tolist() == [0, 5, 6.5, 9]
     assert prices.total() == 9
+
+
+def test_true_is_no_price():
+    for costs in ([1, True, 2], {"b": True}, {"b": np.bool_(True)}, np.array([True, True, True]), (False, 1, 1)):
+        with pytest.raises(InvalidInput, match="costs"):
+            Prices(costs).resolve(["a", "b", "c"])
+    with pytest.raises(InvalidInput, match="saving"):
+        Prices([2, 2, 2], shared=[(["a", "b"], True)]).resolve(["a", "b", "c"])
+    assert Prices([1, 0, 2]).resolve(["a", "b", "c"]).costs.tolist() == [1, 0, 2]

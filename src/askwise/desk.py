@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,13 +16,15 @@ from askwise.errors import InvalidInput, listed
 FILE = "desk.json"
 """The name of its file in a saved folder."""
 
+TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 
 @dataclass(frozen=True)
 class Shown:
     """How a feature, or a column of a group, is shown.
 
     `low` and `high` are the range in which a number is entered without a warning, `values` the categories to choose
-    from. None: there is no unit, no range, no list.
+    from. None: there is no unit, no range, no list. `seen` says that the range is that of the training rows.
     """
 
     label: str
@@ -29,30 +32,49 @@ class Shown:
     low: float | None = None
     high: float | None = None
     values: list[Any] | None = None
+    seen: bool = False
+
+    @property
+    def range(self) -> str | None:
+        """The range in words, with its unit and where it is from; None if there is none.
+
+        >>> Shown("Age", "years", 20, 79, seen=True).range, Shown("Age", "years", high=120).range
+        ('20 to 79 years seen in training', 'at most 120 years expected')
+        """
+        low, high = self.low, self.high
+        if low is None and high is None:
+            return None
+        ends = f"at most {high:g}" if low is None else f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{ends}{unit} {'seen in training' if self.seen else 'expected'}"
 
     def unusual(self, value: Any) -> str | None:
         """How a number is outside of the range, in words; None if it is not, or if the value is no number.
 
         >>> Shown("Age", "years", high=99).unusual(175)
-        'Age is usually at most 99 years; got 175.'
+        'Age is 175; at most 99 years expected.'
         """
         low, high = self.low, self.high
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         if (low is None or value >= low) and (high is None or value <= high):
             return None
-        usual = f"at most {high:g}" if low is None else f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
-        unit = f" {self.unit}" if self.unit else ""
-        return f"{self.label} is usually {usual}{unit}; got {value:.10g}."
+        return f"{self.label} is {value:.10g}; {self.range}."
 
 
 @dataclass(frozen=True)
 class Desk:
-    """The currency, how features and the columns of groups are shown, by name, and the column that holds the class."""
+    """The currency, how features and the columns of groups are shown, by name, and the column that holds the class.
+
+    `encoding` is that of the training table, in which other files of the same origin probably are. `reference` has the
+    reference interval of a feature or column, (low, high), which is shown beside the range of the training rows.
+    """
 
     currency: str | None = None
     features: Mapping[str, Shown] = field(default_factory=dict)
     target: str | None = None
+    encoding: str | None = None
+    reference: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, selector: Any, given: Desk | None = None) -> Desk:
@@ -61,7 +83,8 @@ class Desk:
         A number without a range has that of the training rows; labels are names unless given.
         """
         given, schema = cls.checked(given), selector.schema_
-        unknown = [name for name in given.features if name not in [*schema.features, *_column_names(schema)]]
+        named = (*given.features, *given.reference)
+        unknown = [name for name in named if name not in [*schema.features, *_column_names(schema)]]
         if unknown:
             raise InvalidInput(
                 f"desk: there is no feature {unknown[0]!r}. The features are: {listed(schema.features)}."
@@ -74,13 +97,17 @@ class Desk:
                 own = name if len(columns) == 1 else schema.columns[j].name
                 cells = np.empty(0) if rows is None else rows.values[:, j]
                 features[own] = _completed(given.shown(own), schema.columns[j], cells)
-        return cls(given.currency, features, given.target)
+        return replace(given, features=features)
 
     @classmethod
     def checked(cls, given: Desk | None) -> Desk:
         """What a caller gave as a desk; an empty one for None."""
         if not isinstance(given, Desk | None):
             raise InvalidInput(f"desk must be an askwise.desk.Desk or None; got {given!r}.")
+        for name, shown in given.features.items() if given else ():
+            _check_written(name, shown)
+        for name, interval in given.reference.items() if given else ():
+            _check_interval(name, interval)
         return given or cls()
 
     @classmethod
@@ -96,6 +123,20 @@ class Desk:
 
     def label(self, name: str) -> str:
         return self.shown(name).label
+
+    def ranges(self, name: str) -> str | None:
+        """What is known about the values of a number: the range, and the reference interval if one was given.
+
+        >>> Desk(features={"tsh": Shown("TSH", "mU/l", 0, 235, seen=True)}, reference={"tsh": (0.4, 4)}).ranges("tsh")
+        '0 to 235 mU/l seen in training, reference interval 0.4 to 4 mU/l'
+        """
+        shown, known = self.shown(name), []
+        if shown.range is not None:
+            known.append(shown.range)
+        if name in self.reference:
+            low, high = self.reference[name]
+            known.append(self.with_unit(name, f"reference interval {low:g} to {high:g}"))
+        return ", ".join(known) or None
 
     def with_unit(self, name: str, text: str) -> str:
         """A value in words with the unit of its feature."""
@@ -119,19 +160,46 @@ class Desk:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         shown = {name: asdict(shown) for name, shown in self.features.items()}
-        return {"currency": self.currency, "target": self.target, "features": shown}
+        reference = {name: list(ends) for name, ends in self.reference.items()}
+        return {
+            "currency": self.currency,
+            "target": self.target,
+            "encoding": self.encoding,
+            "features": shown,
+            "reference": reference,
+        }
 
     @classmethod
     def from_dict(cls, found: Any) -> Desk:
         """The inverse of `to_dict`, for a file that may have been written by hand."""
         try:
             features = {str(name): Shown(**{"label": name, **entry}) for name, entry in found["features"].items()}
-            desk = cls(found["currency"], features, found.get("target"))
             for shown in features.values():
                 _check(shown)
+            reference = {str(name): tuple(ends) for name, ends in (found.get("reference") or {}).items()}
+            desk = cls(found["currency"], features, found.get("target"), found.get("encoding"), reference)
+            if not isinstance(desk.encoding, str | None):
+                raise TypeError(f"encoding must be text; got {desk.encoding!r}")
         except (TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{FILE} must hold a currency and features with label, unit, ...; {error}.") from None
-        return desk
+        return cls.checked(desk)
+
+
+def _check_written(name: str, shown: Shown) -> None:
+    """Refuse marks that turn the direction of writing: 12 would be read as 21 on the page and in a print."""
+    for text in filter(None, (name, shown.label, shown.unit)):
+        for mark in TURNING.findall(text):
+            raise InvalidInput(
+                f"The label, unit or name of the feature {TURNING.sub('', name)!r} holds U+{ord(mark):04X}, "
+                "an invisible mark that turns the direction of writing. Remove it."
+            )
+
+
+def _check_interval(name: str, interval: Any) -> None:
+    ends = tuple(interval) if isinstance(interval, tuple | list) else ()
+    numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool) and np.isfinite(end)]
+    if len(ends) != 2 or len(numbers) != 2 or not ends[0] < ends[1]:
+        raise InvalidInput(f"The reference interval of {name!r} must be two numbers, low < high; got {interval!r}.")
 
 
 def _check(shown: Shown) -> None:
@@ -151,8 +219,12 @@ def _completed(shown: Shown, column: Column, cells: np.ndarray) -> Shown:
     present = cells[~np.isnan(cells)]
     if not len(present):
         return shown
-    low = float(present.min()) if shown.low is None else shown.low
-    return replace(shown, low=low, high=float(present.max()) if shown.high is None else shown.high)
+    least, most = float(present.min()), float(present.max())
+    low = least if shown.low is None else shown.low
+    high = most if shown.high is None else shown.high
+    # A price list repeats the range of training in ten digits, unless somebody changed it.
+    seen = shown.seen or bool(np.allclose([low, high], [least, most], rtol=1e-9, atol=0))
+    return replace(shown, low=low, high=high, seen=seen)
 
 
 def _column_names(schema: Any) -> list[str]:

@@ -160,6 +160,10 @@ def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
             values[i] = _price(price, name)
         return np.where(np.isnan(values), 1.0, values)
     given = _real_array(costs)
+    if not isinstance(costs, np.ndarray) and np.iterable(costs):
+        for name, price in zip(features, costs, strict=False):
+            if isinstance(price, bool | np.bool_):  # which an array of numbers would take for 1 or 0
+                _price(price, name)
     if given is None:
         raise InvalidInput(
             f"costs must be numbers in feature order, a dict {{feature name: price}} or askwise.Prices; got {costs!r}."
@@ -191,7 +195,7 @@ def _real_array(given: Any) -> np.ndarray | None:
 
 
 def _price(price: Any, name: Any) -> float:
-    value = float(price) if isinstance(price, numbers.Real) else np.nan
+    value = float(price) if isinstance(price, numbers.Real) and not isinstance(price, bool | np.bool_) else np.nan
     if not np.isfinite(value) or value < 0:
         raise InvalidInput(
             f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "

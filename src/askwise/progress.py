@@ -6,11 +6,16 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 from askwise.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 T = TypeVar("T")
+_shown: ContextVar[Progress | None] = ContextVar("bars", default=None)
 
 
 @contextmanager
@@ -27,11 +32,41 @@ def interruptible() -> Iterator[None]:
 
 
 def track(items: Iterable[T], description: str, total: int | None, show: bool | str = "auto") -> Iterator[T]:
-    """Yield `items`, with a progress bar; ``"auto"`` shows one only on a terminal."""
+    """Yield `items`, with a progress bar and the time that is probably left; ``"auto"`` shows one only on a terminal.
+
+    Inside of another one, it is a further line of that.
+    """
     if show not in (True, False, "auto"):
         raise InvalidInput(f'progress must be True, False or "auto"; got {show!r}.')
-    if show is False or (show == "auto" and not sys.stderr.isatty()):
+    if total == 1 or show is False or (show == "auto" and not sys.stderr.isatty()):  # of one, there is no part to show
         yield from items
+        return
+    with _bars() as bars:
+        task = bars.add_task(description, total=total)
+        try:
+            for item in items:
+                yield item
+                bars.advance(task)
+        finally:
+            bars.remove_task(task)
+
+
+@contextmanager
+def showing(bars: Progress) -> Iterator[None]:
+    """Let `track` add its lines to `bars`, of which a terminal can show one at a time."""
+    _shown.set(bars)
+    try:
+        yield
+    finally:
+        _shown.set(None)
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    """The bars that are shown already, or new ones."""
+    shown = _shown.get()
+    if shown is not None:
+        yield shown
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -42,8 +77,5 @@ def track(items: Iterable[T], description: str, total: int | None, show: bool | 
         TextColumn("{task.completed}/{task.total}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=total)
-        for item in items:
-            yield item
-            bar.advance(task)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars, showing(bars):
+        yield bars

@@ -106,9 +106,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
     calibration_ : the `Calibration` in use (temperatures by number of known features), or None
     choices_ : what was chosen and why, JSON-ready: policy, kernel of the answer, weights of pooling,
         temperatures; and under "settling" how many folds, refits and cases that took, and why so many
-    adaptation_report_ : DataFrame of the held-out log loss before and after by subset size; its `stage` is "adaptation"
-        (sizes in columns), where that is trained, "pooling" (with the share of the weight that the wrapped model keeps)
-        or "calibration" (sizes in features), which is kept for all sizes or none; absent where none is done
+    adaptation_report_ : DataFrame of the log loss on held-out rows before and after each step that was fitted, by how
+        much is known (`size`). Its `stage` is "adaptation" (sizes in columns), "pooling" (with the share of the weight
+        that the wrapped model keeps) or "calibration" (sizes in features); `kept` says whether the step is in use.
+        Absent where no step was fitted
     policy_ : the `Policy` in use
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_, handover_ : the rules of the last `calibrate_stop` and `calibrate_handover`, or None

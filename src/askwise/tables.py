@@ -10,14 +10,15 @@ from __future__ import annotations
 import csv
 import io
 import os
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from askwise.encodings import decoded, looks_binary
 from askwise.errors import AskwiseError, InvalidInput, listed
 from askwise.number_columns import NUMBER, TextColumn, find_decimal, find_number_columns, to_numbers
 
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
-ENCODINGS = [
-    *(f"cp125{page}" for page in (2, 0, 1, 3, 4, 5, 6, 7)),
-    *("utf_16_le", "utf_16_be", "utf_32_le", "utf_32_be"),
-    *("mac_roman", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
-]
-"""Encodings of tables besides UTF-8. A short text also fits many rare encodings, which are not guessed."""
-
 SIGNATURES = {
     b"PK\x03\x04": "an Excel workbook or a zip archive",
     b"\x1f\x8b": "a gzip archive",
@@ -41,12 +35,6 @@ SIGNATURES = {
     b"\x89PNG": "a picture",
 }
 ARROW_FORMATS = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
-BYTE_ORDER_MARKS = {
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe\0\0": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
 SNIFFED_ROWS = 200
 
 
@@ -55,7 +43,8 @@ class TableOptions:
     """Options for reading a file; what is None, and the kind of a column that is not named, is inferred.
 
     `missing` lists cells that mean "missing" besides empty ones; `text` and `number` list columns. `expected` says of
-    columns that may be in the file whether they hold numbers; it does not matter for Parquet and Feather.
+    columns that may be in the file whether they hold numbers, and `usual_encoding` is that of the training table, for
+    a file that is not in UTF-8; both do not matter for Parquet and Feather.
     """
 
     separator: str | None = None
@@ -65,14 +54,21 @@ class TableOptions:
     text: Sequence[str] = ()
     number: Sequence[str] = ()
     expected: Mapping[str, bool] = field(default_factory=dict)
+    usual_encoding: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and a description of what was inferred about its file."""
+    """A table, and a description of what was inferred about its file.
+
+    `encoding` is that of a text file. `doubt` says that it was guessed, and how others would read the file; it is empty
+    for UTF-8 and for an encoding that was given.
+    """
 
     frame: pd.DataFrame
     inferred: list[str]
+    encoding: str | None = None
+    doubt: str = ""
 
 
 def check_path(path: Path) -> Path:
@@ -123,7 +119,7 @@ def read_table(path: str | os.PathLike[str], options: TableOptions | None = None
 def _read_arrow(path: Path, kind: str, options: TableOptions) -> Table:
     import pandas as pd
 
-    if replace(options, expected={}) != TableOptions():
+    if replace(options, expected={}, usual_encoding=None) != TableOptions():
         raise InvalidInput(f"{path} is a {kind} file, which stores the column types; leave out the CSV options.")
     try:
         frame = pd.read_parquet(path) if kind == "Parquet" else pd.read_feather(path)
@@ -138,7 +134,7 @@ def _read_arrow(path: Path, kind: str, options: TableOptions) -> Table:
 
 
 def _read_csv(path: Path, content: bytes, options: TableOptions) -> Table:
-    text, encoding = _decode(path, content, options.encoding)
+    text, encoding, doubt = _decode(path, content, options)
     separator = _check_separator(options.separator) or _find_separator(text)
     (_, header), *rows = _records(path, text, separator)
     names = _names([name.strip() for name in header], path)
@@ -150,45 +146,62 @@ def _read_csv(path: Path, content: bytes, options: TableOptions) -> Table:
         for j, name in enumerate(names)
     ]
     decimal = _check_decimal(options.decimal) or find_decimal(path, columns)
-    return _build(path, columns, options, (separator, decimal, encoding))
+    return replace(_build(path, columns, options, (separator, decimal, encoding)), encoding=encoding, doubt=doubt)
 
 
-def _decode(path: Path, content: bytes, declared: str | None) -> tuple[str, str]:
-    """The text and its encoding: the declared one, that of a byte order mark, UTF-8, or the likeliest other one."""
-    marked = next((name for mark, name in BYTE_ORDER_MARKS.items() if content.startswith(mark)), None)
-    encoding = declared or marked or "utf-8"
+def _decode(path: Path, content: bytes, options: TableOptions) -> tuple[str, str, str]:
+    """The text, its encoding, and what speaks for another one."""
+    declared, usual = options.encoding, options.usual_encoding
     try:
-        text = content.decode(encoding)
-        if not _looks_binary(text):
-            return text.removeprefix("\ufeff"), encoding
+        if declared is None:
+            text, encoding, words = decoded(content, usual)
+            return (
+                text,
+                encoding,
+                "" if encoding.startswith("utf") or encoding == usual else _doubt(path, encoding, words),
+            )
+        text = content.decode(declared)
     except LookupError:
         raise InvalidInput(f"--encoding: there is no encoding {declared!r}. Try utf-8, latin-1 or cp1252.") from None
     except UnicodeError as error:
-        if declared:
-            raise InvalidInput(f"{path} cannot be read as {declared}: {error}. Leave out --encoding.") from None
-    if not declared and not marked:
-        for text, encoding in _likely_texts(content):
-            if not _looks_binary(text):
-                return text, encoding
-    raise InvalidInput(f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding.")
+        if declared is None:
+            raise InvalidInput(
+                f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding."
+            ) from None
+        raise InvalidInput(f"{path} cannot be read as {declared}: {error}. Leave out --encoding.") from None
+    if looks_binary(text):
+        raise InvalidInput(f"{path} cannot be read as text: it looks binary. If it is text, name its --encoding.")
+    return text.removeprefix("\ufeff"), declared, ""
 
 
-def _likely_texts(content: bytes) -> Iterator[tuple[str, str]]:
-    """The likeliest text with its encoding, then that of Windows in Western Europe."""
-    from charset_normalizer import from_bytes
-
-    found = from_bytes(content, cp_isolation=ENCODINGS).best()
-    if found is not None:
-        # Of encodings that give the same text, the commonest.
-        yield str(found), "cp1252" if "cp1252" in found.could_be_from_charset else found.encoding
-    with suppress(UnicodeError):
-        yield content.decode("cp1252"), "cp1252"
+def _doubt(path: Path, encoding: str, words: Mapping[str, str]) -> str:
+    read = f", which reads {words[encoding]!r}" if encoding in words else ""
+    others = ", ".join(f"{name} {word!r}" for name, word in words.items() if name != encoding)
+    also = f"; as likely: {others}" if others else ""
+    return f"{path.name} is not in UTF-8: read as {encoding}{read}{also}. If that is wrong: --encoding NAME"
 
 
-def _looks_binary(text: str) -> bool:
-    start = text[:20_000]
-    odd = sum(not character.isprintable() and character not in "\t\r\n" for character in start)
-    return "\0" in text or odd > len(start) // 10
+def garbled(missing: Sequence[str], there: Sequence[str]) -> str:
+    """A hint where a column that is missing is there with other letters beyond ASCII; otherwise empty.
+
+    >>> garbled(["âge"], ["Ăge", "dose"])
+    " The file has 'Ăge': is it in another encoding? Name it, such as --encoding cp1252."
+    """
+
+    def bare(name: str) -> str:
+        plain = "".join(letter for letter in unicodedata.normalize("NFKD", name) if letter.isascii())
+        return plain.casefold()
+
+    def ascii_only(name: str) -> str:
+        return "".join(letter for letter in name if letter.isascii()).casefold()
+
+    for name in missing:
+        for other in there:
+            if name.isascii() and other.isascii():
+                continue
+            if bare(name) == bare(other) or ascii_only(name) == ascii_only(other) != "":
+                return f" The file has {other!r}: is it in another encoding? Name it, such as --encoding cp1252."
+    return ""
 
 
 def _check_separator(separator: str | None) -> str | None:

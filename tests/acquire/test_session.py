@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
+from askwise.acquire import Suggestion
 from askwise.epistemic import AuxiliaryEnsemble
 
 GROUPS = {"blood": ["iron", "sugar"]}
@@ -526,3 +527,10 @@ def test_prices_are_those_of_now_affordable_or_not(selector):
     session.answer("blood", {"iron": 0.1, "sugar": 0.2})
     session.unavailable("city")
     assert session.prices == {"age": 0, "smoker": 1, "scan": 2.5, "visits": 1}
+
+
+def test_a_suggestion_is_shown_in_a_line():
+    ranking = [("age", 1.0, 0.123456), ("dose", 2.0, 0.1), ("color", 1.0, 0.0)]
+    shown = repr(Suggestion("age", 1.0, 0.123456, ranking))
+    assert shown == "Suggestion('age', cost=1, gain=0.1235; 2 others in .ranking)"
+    assert repr(Suggestion("age", 1.0, 0.5, ranking[:1])) == "Suggestion('age', cost=1, gain=0.5)"

@@ -52,3 +52,9 @@ def test_a_seed_means_the_same_split_as_ever():
     assert (len(train), len(test)) == (142, 36)
     assert train[:6].tolist() == [44, 129, 161, 72, 80, 90]
     assert test[:6].tolist() == [171, 84, 150, 92, 99, 103]
+
+
+def test_one_missing_cell_is_one_cell():
+    for n_missing, words in ((0, "no missing cells"), (1, "1 missing cell)"), (2, "2 missing cells")):
+        X = pd.DataFrame({"x": [np.nan] * n_missing + [1.0] * (4 - n_missing)})
+        assert words in repr(Dataset("made", X, np.array([0, 1, 0, 1]), None, None, ""))

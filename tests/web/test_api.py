@@ -44,7 +44,7 @@ def test_the_selector_is_described_in_the_words_of_the_desk(client):
     features = {feature["name"]: feature for feature in found["features"]}
     assert list(features) == ["age", "pulse", "city", "smoker", "blood"]
     age = {"name": "age", "label": "Age", "unit": "years", "price": 0.0, "kind": "number", "low": 0, "high": 110}
-    assert features["age"] == {**age, "values": None}
+    assert features["age"] == {**age, "values": None, "seen": False}
     assert (features["city"]["kind"], features["city"]["values"]) == ("category", ["Ghent", "Lille", "Namur"])
     assert features["smoker"]["kind"] == "boolean"
     assert features["blood"]["kind"] == "group"
@@ -159,11 +159,11 @@ def test_an_unusual_value_is_stored_once_it_is_confirmed(client):
     error = send(client, case, 428, **answer)["error"]
     assert error == {
         "field": "value",
-        "message": "Age is usually 0 to 110 years; got 190. Confirm it if it is right.",
+        "message": "Age is 190; 0 to 110 years expected. Confirm it if it is right.",
         "needs": "confirmation",
     }
     group = {"type": "answer", "feature": "blood", "value": {"iron": 1e6}}
-    assert "iron is usually" in send(client, case, 428, **group)["error"]["message"]
+    assert "iron is 1000000; " in send(client, case, 428, **group)["error"]["message"]
     assert client.get(f"/api/cases/{case['id']}").json()["version"] == 1
     assert send(client, case, confirmed=True, **answer)["report"]["known"]["age"] == 190
     known = {"known": {"age": 190}}

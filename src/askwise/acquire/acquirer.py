@@ -85,6 +85,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy; when `budget` is set, after acquiring features under it, starting with nothing known."""
         predicted = self.predict(X) if self.budget is None else self.acquire(X).predict()
+        if np.shape(y) not in ((len(predicted),), (len(predicted), 1)):
+            raise InvalidInput(f"score needs one label per row, {len(predicted)} in all; got y of shape {np.shape(y)}.")
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def uncertainty(self, X: Any) -> Uncertainty:
@@ -288,8 +290,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         """The final states by `ends_of`, block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets)
-            for state in track(blocks, "acquiring", len(blocks), progress)
+            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)
+            for state in track(blocks, "blocks of cases", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
 

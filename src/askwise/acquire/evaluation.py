@@ -14,6 +14,7 @@ from askwise.acquire.stopping.rules import Stopping
 from askwise.error_costs import decide
 from askwise.metrics import expected_calibration_error
 from askwise.prices import Prices, affordable
+from askwise.progress import track
 
 
 def default_budgets(prices: Prices) -> list[float]:
@@ -39,11 +40,16 @@ class FinalState(NamedTuple):
 
 
 def ends_of_one_run(
-    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None, budgets: np.ndarray
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    stop: Stopping | None,
+    budgets: np.ndarray,
+    progress: bool | str = False,
 ) -> list[FinalState]:
     """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
     state.left = np.full(len(truth), max(budgets, default=0.0))
-    run = run_episodes(state, truth, policy, stop)
+    run = run_episodes(state, truth, policy, stop, progress)
     rows = np.arange(len(truth))
     spent = np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)])
     ends = []
@@ -54,12 +60,17 @@ def ends_of_one_run(
 
 
 def ends_of_each_budget(
-    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None, budgets: np.ndarray
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    stop: Stopping | None,
+    budgets: np.ndarray,
+    progress: bool | str = False,
 ) -> list[FinalState]:
     """Final states under each budget from a separate episode for each; predictions are made only at the end."""
     cached = CachedPolicy(policy)
     ends = []
-    for budget in budgets:
+    for budget in track(budgets, "budgets", len(budgets), progress):
         cached.start()
         episode = state.copy()
         episode.left = np.full(len(truth), budget)

@@ -74,7 +74,7 @@ def acquire(
     if engine is not None or address is not None:
         _check_streamed(opening, reading, output, steps)
         options = {"budget": budget, "known": known or (), "id_column": id_column}
-        options |= {"engine": engine or "dask", "workers": workers, "address": address}
+        options |= {"engine": engine or "dask", "workers": workers, "address": address, "trusted": opening.trust or ()}
         _stream(folder, cases, output, no_stop, options, as_json)
         return
     check_path(cases)
@@ -128,19 +128,23 @@ def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: boo
         raise InvalidInput("--engine writes a row per case; leave out --steps.")
     if reading != Reading():
         raise InvalidInput("--engine reads Parquet, which stores the column types; leave out the options of tables.")
-    if opening != Opening():
-        raise InvalidInput("--engine loads the folder in each worker, without a key, trusted classes or a model file.")
+    if opening != Opening(trust=opening.trust):
+        raise InvalidInput("--engine loads the folder in each worker, without a key or a model file.")
 
 
 def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
     """Acquire in bounded memory, and say what was written."""
+    from askwise.cli.own_files import advising_options
     from askwise.persistence.folder import read_folder
     from askwise.scale import acquire_parquet
 
     with failures("Finished parts are kept beside the output; the same command resumes."):
         has_stop = read_folder(folder, None, only=())[0]["stop"] is not None
         stop = _stop(has_stop, options["budget"], no_stop, folder)
-        done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
+        try:
+            done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
+        except InvalidInput as error:
+            raise InvalidInput(advising_options(error)) from None
     if as_json:
         facts = {"cases": done.n_cases, "parts": done.n_parts, "parts_resumed": done.n_resumed}
         print_json({**facts, "stop": stop, "output": str(output)})

@@ -9,7 +9,7 @@ from typing import Any
 
 from askwise.acquire import Session
 from askwise.columns import Column
-from askwise.desk import Shown
+from askwise.desk import Desk
 from askwise.errors import InvalidInput, listed
 from askwise.schema import Schema
 
@@ -124,15 +124,14 @@ def enter(session: Session, feature: str, answer: Any) -> None:
         session.answer(feature, answer)
 
 
-def looks_like(column: Column, shown: Shown) -> str:
-    """What the values of a column look like."""
+def looks_like(column: Column, name: str, desk: Desk) -> str:
+    """What the values of a column look like; `name` is that under which the desk knows it."""
     if column.is_category:
         literal = {str(value) for value in column.known} & {command.value for command in Command}
         typed = f" (for the value {min(literal)} type ={min(literal)})" if literal else ""
         return f"one of {listed(column.known, MOST_VALUES_SHOWN, str)}{typed}"
-    unit = f" {shown.unit}" if shown.unit else ""
-    known = shown.low is not None and shown.high is not None
-    return f"a number, usually {shown.low:g} to {shown.high:g}{unit}" if known else f"a number{unit}"
+    ranges = desk.ranges(name)
+    return f"a number ({ranges})" if ranges else desk.with_unit(name, "a number")
 
 
 def spells_category(column: Column, text: str) -> bool:

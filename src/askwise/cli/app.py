@@ -6,8 +6,10 @@ Results go to standard output, progress and notes to standard error. Heavy impor
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -23,7 +25,12 @@ from askwise.cli.fit import fit
 from askwise.cli.prices import prices
 from askwise.cli.serve import serve
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 Version = Annotated[bool, typer.Option("--version", metavar="", help="Print the version and exit.")]
 
 
@@ -33,7 +40,20 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows "?" in its place
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, so that worker processes are ended too
-    app(prog_name="askwise")
+    try:
+        try:
+            app(prog_name="askwise")
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be told
+    except OSError as error:
+        if error.filename is not None:  # some file, not the output
+            raise
+        # What could not be written must not be tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # whoever closes a pipe has read enough
+            with suppress(OSError):
+                typer.echo(f"askwise: the output cannot be written: {error.strerror}.", err=True)
+        sys.exit(1)
 
 
 @app.callback(invoke_without_command=True)

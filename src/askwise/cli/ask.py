@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[
     Path | None,
-    typer.Argument(metavar="[SELECTOR]", help="A folder that askwise fit has written; without it, --data or --csv."),
+    typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written; without it, --data or --csv."),
 ]
 Page = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the case to a page.")]
 Known = Annotated[
@@ -26,8 +26,15 @@ Known = Annotated[
 ]
 
 
+Yes = Annotated[
+    bool, typer.Option("--yes", metavar="", help="Enter values outside of their range without confirmation.")
+]
+
+
 @with_options(Setup, Opening)
-def ask(setup: Setup, opening: Opening, folder: Folder = None, known: Known = None, page: Page = None) -> None:
+def ask(
+    setup: Setup, opening: Opening, folder: Folder = None, known: Known = None, page: Page = None, yes: Yes = False
+) -> None:
     """Work through one case at the terminal: askwise asks, you type values, or why?"""
     if page is not None:
         check_report_path(page)
@@ -42,7 +49,7 @@ def ask(setup: Setup, opening: Opening, folder: Folder = None, known: Known = No
     console = make_console(stderr=setup.as_json)
     selector, desk, made = _trained(setup) if folder is None else _opened(folder, opening)
     stop = "calibrated" if selector.stop_ is not None and setup.budget is None else None
-    dialog = Dialog(console, selector, desk, parse_known(selector.schema_, known or []), setup.budget, stop)
+    dialog = Dialog(console, selector, desk, parse_known(selector.schema_, known or []), setup.budget, stop, yes)
     if folder is None:
         print_rows(console, made)
         print_choices(console, selector.choices_)

@@ -47,16 +47,23 @@ def failures(kept: str = "") -> Iterator[None]:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A function that announces each step: by a progress bar on a terminal, by one line per step elsewhere."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    """A function that announces each step: by a progress bar on a terminal, by one line per step elsewhere.
 
-    console = make_console(stderr=True)
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as steps:
+    The bars of what is done in a step, with the time that is probably left, are shown below its own.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from askwise.progress import showing
+
+    console, done = make_console(stderr=True), -1
+    columns = (BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as steps, showing(steps):
         task = steps.add_task("", total=total, completed=-1)
 
         def say(step: str) -> None:
-            steps.update(task, description=step, advance=1)
+            nonlocal done
+            done += 1
+            steps.update(task, description=f"{step} (step {min(done + 1, total)} of {total})", advance=1)
             if not console.is_terminal:
                 console.print(f"{step} ...")
 

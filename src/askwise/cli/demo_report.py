@@ -96,10 +96,10 @@ def render(report: Report) -> str:
     )
 
 
-def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "") -> Figure:
+def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "", width: float = WIDTH) -> Figure:
     """Average price at which each share of the decisions is kept, with intervals: stop per case, fixed budgets."""
     levels, ways = savings["level"].unique()[::-1], list(savings["way"].unique())
-    figure = Figure(figsize=(WIDTH, 1.1 + 0.62 * len(levels)), layout="constrained")
+    figure = Figure(figsize=(width, 1.1 + 0.62 * len(levels)), layout="constrained")
     axes = figure.subplots()
     everything = float((savings["price"] / savings["share"]).max())
     for k, way in enumerate(ways):
@@ -118,7 +118,8 @@ def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "") -> Figure:
     axes.set_xlim(0, everything)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
-    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    axes.xaxis.set_major_locator(MaxNLocator(6 if width == WIDTH else 4))
+    figure.legend(loc="outside upper center", ncols=4 if width == WIDTH else 2, frameon=False)
     return figure
 
 

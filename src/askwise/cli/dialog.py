@@ -16,6 +16,7 @@ from askwise.cli.answers import (
     as_answer,
     enter,
     feature_of,
+    find_column,
     looks_like,
     parse_assignment,
     parse_command,
@@ -25,7 +26,7 @@ from askwise.cli.answers import (
 )
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings, show_set
-from askwise.cli.wording import finality, shown_number
+from askwise.cli.wording import finality, guarantee_of, shown_number
 from askwise.columns import Column
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
@@ -36,10 +37,15 @@ MOST_RULES_SHOWN = 2
 OTHERS_SHOWN = 2
 
 
+class Unconfirmed(InvalidInput):
+    """A value outside of its range that nobody is there to confirm; it ends the command."""
+
+
 class Dialog:
     """Questions and answers of one case; input that cannot be used is explained, and asked for again.
 
-    Values that were `known` without asking are given to a new session, into which the answers are entered again.
+    Values that were `known` without asking are given to a new session, into which the answers are entered again. A
+    number outside of its range is confirmed by the person, or by `yes`; without either it is refused.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Dialog:
         known: dict[str, Any],
         budget: float | None,
         stop: str | None = None,
+        yes: bool = False,
     ) -> None:
         self.console = console
         self.selector = selector
@@ -58,6 +65,8 @@ class Dialog:
         self.given = self.known = known
         self.budget = budget
         self.stop = stop
+        self.yes = yes
+        self._check_known()
         self.steps: list[tuple[str, Any]] = []  # (feature, answer), None = unavailable
         self.past: list[tuple[dict[str, Any], list[tuple[str, Any]]]] = []
         self.session = self._replayed(known, [])
@@ -170,7 +179,7 @@ class Dialog:
 
     def _read(self, column: Column, name: str) -> Any:
         """One cell, (column, cell) if typed as NAME = VALUE, or a command; asked for until it can be used."""
-        looks = looks_like(column, self._shown(column))
+        looks = looks_like(column, self._name(column), self.desk)
         print_indented(self.console, f"{self._shown(column).label}: {looks}" if name else looks)
         while (text := self._typed()) is not None:
             command = parse_command(column, text)
@@ -187,6 +196,8 @@ class Dialog:
                     found = self._value(column, text)
                     if self._is_kept(*(found if isinstance(found, tuple) else (column, found))):
                         return found
+                except Unconfirmed:
+                    raise
                 except InvalidInput as error:
                     self._complain(error)
         return Command.STOP
@@ -194,17 +205,30 @@ class Dialog:
     def _is_kept(self, column: Column, value: Any) -> bool:
         """Whether a value is entered: a person at a terminal confirms an unusual one."""
         found = self._shown(column).unusual(value)
-        if found is None or not sys.stdin.isatty():
+        if found is None or self.yes:
             return True
+        if not sys.stdin.isatty():
+            raise Unconfirmed(f"{found} Nobody is there to confirm it: correct it, or add --yes to enter such values.")
         print_indented(self.console, f"{found} Keep it? [y/N]", "yellow")
         kept = (self._typed() or "n").lower() in ("y", "yes")
         if not kept:
             print_indented(self.console, "It was not entered; type the value again, or q to quit.")
         return kept
 
+    def _check_known(self) -> None:
+        """The values of --known are confirmed like those that are typed."""
+        for feature, answer in self.known.items():
+            for name, value in answer.items() if isinstance(answer, dict) else [(feature, answer)]:
+                column = find_column(self.schema, name)
+                if column is not None and not self._is_kept(column, value):
+                    raise InvalidInput(f"--known {name}={value} was not confirmed; correct it.")
+
+    def _name(self, column: Column) -> str:
+        """The name under which the desk knows a column."""
+        return column.name if column.name in self.desk.features else feature_of(self.schema, column)
+
     def _shown(self, column: Column) -> Shown:
-        own = column.name in self.desk.features
-        return self.desk.shown(column.name if own else feature_of(self.schema, column))
+        return self.desk.shown(self._name(column))
 
     def _typed(self) -> str | None:
         """A line that was typed; None at the end of the input."""
@@ -258,7 +282,7 @@ class Dialog:
     def _goes_on(self) -> bool:
         """Say why nothing more is suggested; where that is a stopping rule, ask whether to go on nevertheless."""
         found = self.session.why(self.desk)
-        self.console.print(f"\n{found['reason']}")
+        self.console.print(f"\n{self._reason(found['reason'])}")
         if found["advice"] != "stop":
             return False
         self.console.print("Press Enter to finish; u undo, m ask for more")
@@ -290,11 +314,17 @@ class Dialog:
         money = [f"spent {amount(report['spent'])}", "no limit" if left is None else f"left {amount(left)}"]
         print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
         print_indented(self.console, finality(report))
-        if report["guarantee"] not in (None, self.told):
-            self.told = report["guarantee"]
-            print_indented(self.console, self.told, "yellow")
+        guarantee = guarantee_of(report)
+        if guarantee not in (None, self.told):
+            self.told = guarantee
+            print_indented(self.console, guarantee, "yellow")
         print_warnings(self.console, report, 2)
         print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
+
+    def _reason(self, said: str) -> str:
+        """Why the case ends, without the promise of the stop where it is void for this case."""
+        promise = self.selector.stop_.promise if self.selector.stop_ else ""
+        return said.replace(promise, guarantee_of(self.session.report()) or "") if promise else said
 
     def _complain(self, error: InvalidInput | str) -> None:
         print_indented(self.console, str(error), "red")

@@ -59,16 +59,17 @@ def evaluate(
     check_path(table)
     if check_place(output, reads=[folder, table]).is_dir():
         raise InvalidInput(f"--output {output} is a folder. Add a file name, such as evaluation.html.")
-    from askwise.cli.findings import find
+    from askwise.cli.findings import N_STEPS, find
     from askwise.cli.manager_page import render
     from askwise.cli.own_files import open_saved, read_labeled
     from askwise.files import write_whole, writing
 
-    with progress(5) as say:
+    with progress(N_STEPS + 2) as say:
         say("loading")
         selector, desk = open_saved(folder, opening)
         X, y = read_labeled(table, selector, desk, reading, target)
         seen = _seen(selector, X, table)
+        selector.progress = "auto"
         sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
         found = find(selector, sampled, y[sampled.index], desk, seed, say)
         say("drawing the page")
@@ -85,4 +86,7 @@ def evaluate(
     less = f"({summary.saved:.0%} less), the same decision in {summary.kept:.1%}"
     typer.echo(f"Everything known: {desk.amount(summary.everything)} per case, {summary.full_accuracy:.1%} right")
     typer.echo(f"askwise:          {desk.amount(summary.price)} per case {less}")
+    for way, levels in found.cheaper.items():
+        at = ", ".join(f"{level:.0%}" for level, _, _ in levels)
+        typer.echo(f"Note:             {way} was cheaper than a stop per case at {at} of the decisions (see the page)")
     typer.echo(f"Page:             {output}")

@@ -16,6 +16,8 @@ from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.predict.base import class_positions
 
 N_RANDOM = 3
+N_STEPS = N_RANDOM + 4
+"""Steps that `find` announces."""
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 N_RESAMPLES = 500
@@ -57,6 +59,17 @@ class Findings:
     why: dict[str, Any]
     rejection: dict[str, tuple[np.ndarray, np.ndarray]]
 
+    @property
+    def cheaper(self) -> dict[str, list[tuple[float, float, float]]]:
+        """Where a stop per case is not the cheapest: by way, (level, price of the stop per case, price of that way)."""
+        prices = self.savings.pivot(index="level", columns="way", values="price")
+        own, found = prices["stop per case"], {}
+        for way in self.savings["way"].unique():
+            rows = [(float(k), float(own[k]), float(prices[way][k])) for k in prices.index if prices[way][k] < own[k]]
+            if rows:
+                found[{"static order": "one fixed order", "fixed budget": "a fixed budget"}[way]] = rows
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; the rejection curves at every tenth of the cases."""
         shares = np.arange(1, 11) / 10
@@ -65,6 +78,7 @@ class Findings:
             "rows": self.n_rows,
             "summary": {**vars(self.summary), "saved": self.summary.saved},
             "savings": as_records(self.savings),
+            "cheaper": self.cheaper,
             "curves": as_records(self.curves),
             "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
             "asked": self.asked,
@@ -76,8 +90,7 @@ class Findings:
 def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, say: Callable[[str], None]) -> Findings:
     """Measure on rows `X` with labels `y` that the model has not seen; `say` names each step."""
     truth = class_positions(selector.classes_, y)
-    say("comparing ways of asking")
-    curves = _curves(selector, X, y, seed)
+    curves = _curves(selector, X, y, seed, say)
     say("measuring what is saved")
     savings = selector.savings(X, sorted({0.9, LEVEL, 0.98, 0.99}))
     full = selector.predictor_.predict_full(X)
@@ -109,13 +122,18 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
     )
 
 
-def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int) -> pd.DataFrame:
+def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Callable[[str], None]) -> pd.DataFrame:
     """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
     prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
     budgets = selector.default_budgets() if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
+    say(f"asking wisely, {len(X):,} cases under {len(budgets)} budgets")
     own = selector.evaluate(X, y, budgets)
+    say("asking in one fixed order")
     static = selector.with_policy("static").evaluate(X, y, budgets)
-    drawn = [selector.with_policy(Random(seed + k)).evaluate(X, y, budgets) for k in range(N_RANDOM)]
+    drawn = []
+    for k in range(N_RANDOM):
+        say(f"asking at random, {k + 1} of {N_RANDOM}")
+        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, budgets))
     curves = own[["budget", "spent", "features", "kept"]].copy()
     for measure in ("accuracy", "ece"):
         curves[f"{measure}_askwise"] = own[measure]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,7 +73,15 @@ RowsOption = Annotated[
     Rows, typer.Option(help="Whether the folder holds the training rows, or synthetic ones in their place.")
 ]
 Trust = Annotated[
-    list[str] | None, typer.Option(metavar="CLASS", help="A class of another package in the .skops file; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="CLASS",
+        help="A class of another package in the .skops file that may be loaded, beyond those of scikit-learn, XGBoost, "
+        "LightGBM and CatBoost; repeatable.",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", metavar="", help="Replace a selector with a calibrated stop by one without.")
 ]
 AdaptationOption = Annotated[Adaptation, typer.Option(help="How to predict from what is known so far.")]
 
@@ -95,6 +104,7 @@ def fit(
     rows: RowsOption = Rows.training,
     key_file: KeyFile = None,
     trust: Trust = None,
+    force: Force = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -104,8 +114,10 @@ def fit(
         if path is not None:
             check_path(path)
     check_place(output)
+    _check_replaced(output, calibrate, force)
     from askwise.cli.fitting import Fitting
     from askwise.files import writing
+    from askwise.persistence.folder import read_folder
     from askwise.reference_models import make_model
 
     with progress(5 if calibrate else 4) as say:
@@ -119,16 +131,38 @@ def fit(
             say("calibrating when to stop")
             work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement)
         say("saving")
+        selector.progress = False  # a server that loads it shows no bars
         with writing(output):
             report = selector.save(output, rows.value, key_file, work.desk)
+    needed = read_folder(output, key_file, only=())[0]["trusted"]
     what = model.name if model else f"{(train or Train.forest).value}, trained on these rows"
     facts = _facts(selector, work.dataset, work.desk, what)
     if as_json:
-        print_json({**facts, "folder": str(output), "synthetic": None if report is None else report.to_dict()})
+        print_json(
+            {**facts, "folder": str(output), "trust": needed, "synthetic": None if report is None else report.to_dict()}
+        )
         return
     for name, said in facts.items():
         typer.echo(f"{name.replace('_', ' ') + ':':<12}{said if said is not None else 'no'}")
     typer.echo(f"{'saved:':<12}{output}")
+    if needed:
+        typer.echo(f"{'to load it:':<12}add {' '.join(f'--trust {name}' for name in needed)}")
+
+
+def _check_replaced(output: Path, calibrate: Path | None, force: bool) -> None:
+    """A stop that was calibrated is not lost without a word."""
+    try:
+        found = json.loads((output / "manifest.json").read_bytes())
+    except (OSError, ValueError):  # whatever else is there is refused, or replaced, when the folder is saved
+        return
+    stopped = isinstance(found, dict) and found.get("stop") is not None
+    if stopped and calibrate is None and not force:
+        raise InvalidInput(
+            f"--output {output} holds a selector with a calibrated stop, which would be lost. Calibrate the new one "
+            "with --calibrate FILE, choose another folder, or add --force."
+        )
+    lost = " with its calibrated stop" if stopped else ""
+    typer.echo(f"Note: the selector in {output}{lost} is replaced.", err=True)
 
 
 def _check(

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from askwise.cli.console import make_console
 from askwise.cli.options import Reading
-from askwise.cli.own_files import read_cases, read_groups
+from askwise.cli.own_files import advising_options, read_cases, read_groups
 from askwise.cli.price_list import read_price_list
 from askwise.cli.user_table import load_user_table
 from askwise.desk import Desk
@@ -23,7 +23,7 @@ from askwise.prices import Prices
 from askwise.progress import interruptible
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import read_table
+from askwise.tables import garbled, read_table
 
 
 class Fitting:
@@ -39,18 +39,21 @@ class Fitting:
 
     def __init__(self, path: Path, target: str, reading: Reading, prices: Path | None, groups: Path | None) -> None:
         self.target, self.reading = target, reading
-        self.dataset = load_user_table(path, target, reading)
+        self.dataset, encoding = load_user_table(path, target, reading)
         self.groups = read_groups(groups)
         schema = read_schema(self.dataset.X, self.groups)[0]
         self.prices, desk = Prices(), Desk()
         if prices is not None:
-            self.prices, desk = read_price_list(prices, schema, {target, *(reading.drop or ())})
-        self.desk = replace(desk, target=target)
+            self.prices, desk = read_price_list(prices, schema, {target, *(reading.drop or ())}, encoding)
+        self.desk = replace(desk, target=target, encoding=encoding)
 
     def load(self, path: Path, classes: str | None, trusted: Sequence[str]) -> Any:
         """The model of a file; the columns of the table are put in the order that it knows."""
         named = None if classes is None else [name.strip() for name in classes.split(",")]
-        model = read_model(path, self.dataset.y, named, trusted)
+        try:
+            model = read_model(path, self.dataset.y, named, trusted)
+        except InvalidInput as error:
+            raise InvalidInput(advising_options(error)) from None
         if not hasattr(model, "predict_proba"):
             raise InvalidInput(
                 f"{path} holds a {type(model).__name__}, which gives no probabilities; a classifier must."
@@ -69,7 +72,7 @@ class Fitting:
             adaptation=adaptation,
             budget=budget,
             random_state=seed,
-            progress=False,
+            progress="auto",
         )
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
@@ -83,7 +86,8 @@ class Fitting:
     def calibrate(self, selector: DynamicFeatureSelector, path: Path, agreement: float) -> None:
         """Calibrate when to stop on the rows of a file, with their labels if it has them."""
         desk = Desk.of(selector, self.desk)
-        labeled = self.target in read_table(path, self.reading.table).frame.columns
+        options = replace(self.reading.table, usual_encoding=desk.encoding)
+        labeled = self.target in read_table(path, options).frame.columns
         cases = read_cases(path, selector, desk, self.reading, keep=[self.target] if labeled else [])
         given = cases.pop(self.target) if labeled else None
         labels = None if given is None or given.isna().any() else given.to_numpy(dtype=selector.classes_.dtype)
@@ -101,7 +105,7 @@ class Fitting:
             raise InvalidInput(
                 f"The model {path} was trained on other columns than the table has. Missing: "
                 f"{listed(missing) or 'none'}; not known to the model: {listed(extra) or 'none'} (leave them out with "
-                "--drop)."
+                f"--drop).{garbled(missing, extra)}"
             )
         self.dataset = replace(self.dataset, X=self.dataset.X[list(known)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,15 +19,21 @@ from askwise.plotting import INK, SOFT, svg, template
 
 NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
 MOST_ASKED = 15
+WIDTHS = {"wide": WIDTH, "narrow": 3.5}
+"""Inches: each picture is drawn for a desk and for a phone, where a shrunk one could not be read."""
 
 
 def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]], seen: str | None = None) -> str:
     """The page as text; `seen` is said at the top where the cases were given to `fit`."""
     unit = f" ({desk.currency})" if desk.currency else ""
+    drawn: dict[str, tuple[Callable[..., Figure], Any]] = {
+        "savings": (partial(draw_savings, priced=True, unit=unit), _named(found.savings)),
+        "curves": (partial(draw_curves, unit=unit), found),
+        "rejection": (draw_rejection, found),
+    }
     pictures = {
-        "savings": svg("savings", partial(draw_savings, priced=True, unit=unit), _named(found.savings)),
-        "curves": svg("curves", partial(draw_curves, unit=unit), found),
-        "rejection": svg("rejection", draw_rejection, found),
+        name: {size: svg(f"{size}-{name}", partial(draw, width=width), of) for size, width in WIDTHS.items()}
+        for name, (draw, of) in drawn.items()
     }
     return template("manager.html", money=desk.amount, percent=percent, price=desk.money).render(
         title=title,
@@ -35,6 +42,7 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
         desk=desk,
         pictures=pictures,
         asked=found.asked[:MOST_ASKED],
+        cheaper=found.cheaper,
         more=max(0, len(found.asked) - MOST_ASKED),
         rows=found.curves.to_dict("records"),
         names=NAMES,
@@ -47,9 +55,9 @@ def _named(savings: pd.DataFrame) -> pd.DataFrame:
     return savings.replace({"way": {"static order": NAMES["static"]}})
 
 
-def draw_curves(found: Findings, unit: str = "") -> Figure:
+def draw_curves(found: Findings, unit: str = "", width: float = WIDTH) -> Figure:
     """Accuracy above, calibration error below, by budget."""
-    figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
+    figure = Figure(figsize=(width, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     full = {"accuracy": found.summary.full_accuracy, "ece": found.full_ece}
     for axes, measure, label in ((above, "accuracy", "right decisions"), (below, "ece", "calibration error (ECE)")):
@@ -64,13 +72,14 @@ def draw_curves(found: Findings, unit: str = "") -> Figure:
     below.set_ylim(bottom=0)
     below.set_xlabel(f"budget per case{unit}")
     handles, labels = above.get_legend_handles_labels()
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=4, frameon=False)
+    ncols = 4 if width == WIDTH else 2
+    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=ncols, frameon=False)
     return figure
 
 
-def draw_rejection(found: Findings) -> Figure:
+def draw_rejection(found: Findings, width: float = WIDTH) -> Figure:
     """Share of right decisions among the cases that are decided, by the share that is handed to a person."""
-    figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
+    figure = Figure(figsize=(width, 3.2), layout="constrained")
     axes = figure.subplots()
     for (name, (kept, accuracy)), color in zip(found.rejection.items(), (POLICY_COLORS["askwise"], SOFT), strict=True):
         shown = kept >= 0.1  # of a few cases, the share means nothing
@@ -80,7 +89,7 @@ def draw_rejection(found: Findings) -> Figure:
         ticks.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.set_xlim(0, 0.9)
-    axes.set_xlabel("cases handed to a person, the least certain first")
+    axes.set_xlabel(f"cases handed to a person,{' ' if width == WIDTH else chr(10)}the least certain first")
     axes.set_ylabel("right among the others")
     axes.grid(axis="y")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)

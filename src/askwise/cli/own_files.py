@@ -15,20 +15,29 @@ import pandas as pd
 from askwise.cli.console import RefusedFolder
 from askwise.cli.options import Opening, Reading
 from askwise.cli.price_list import price_list
+from askwise.cli.user_table import read_noted
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices
 from askwise.schema import Schema
 from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import TableOptions, read_table
+from askwise.tables import TableOptions, garbled
 
-CALLS = {
-    r"askwise\.load\(folder, (model=\.\.\.)\)": "--model-file FILE",
-    r"askwise\.load\(folder, (key_file=\.\.\.)\)": "--key-file FILE",
-    r"askwise\.load\(folder, trusted=\[(.*?)\]\)": "--trust CLASS",
-}
-"""What messages of `askwise.load` advise, and the options that do the same."""
+
+def advising_options(error: InvalidInput) -> str:
+    """The message of `askwise.load`, with the options of the command line in place of the parameters that it advises.
+
+    >>> advising_options(InvalidInput("Name them: askwise.load(folder, trusted=['a.B', 'c.D'])."))
+    'Name them: --trust a.B --trust c.D.'
+    """
+    said = re.sub(r"askwise\.load\(folder, model=\.\.\.\)", "--model-file FILE", str(error))
+    said = re.sub(r"askwise\.load\(folder, key_file=\.\.\.\)", "--key-file FILE", said)
+
+    def named(call: re.Match[str]) -> str:
+        return " ".join(f"--trust {name}" for name in re.findall(r"'([^']+)'", call[1]))
+
+    return re.sub(r"askwise\.load\(folder, trusted=\[(.*?)\]\)", named, said)
 
 
 def read_groups(path: Path | None) -> dict[str, list[str]] | None:
@@ -64,10 +73,7 @@ def open_saved(folder: Path, opening: Opening) -> tuple[DynamicFeatureSelector, 
             )
         return selector, Desk.load(folder, selector, opening.key_file)
     except InvalidInput as error:
-        hint = str(error)
-        for call, option in CALLS.items():
-            hint = re.sub(call, option, hint)
-        raise RefusedFolder(hint) from None
+        raise RefusedFolder(advising_options(error)) from None
 
 
 def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep: Sequence[str] = ()) -> pd.DataFrame:
@@ -77,7 +83,7 @@ def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep:
     have are an error, and so are columns that are missing or of another type.
     """
     schema = selector.schema_
-    table = read_table(path, _typed(selector, desk, reading)).frame
+    table = read_noted(path, _typed(selector, desk, reading)).frame
     names = [column.name for column in schema.columns]
     ignored = {*keep, *(reading.drop or ()), *([desk.target] if desk.target else [])}
     missing = [name for name in [*names, *keep] if name not in table.columns]
@@ -86,7 +92,7 @@ def read_cases(path: Path, selector: Any, desk: Desk, reading: Reading, *, keep:
         raise InvalidInput(
             f"{path} must have the columns of the selector. Missing: {listed(missing) or 'none'}; not known: "
             f"{listed(extra) or 'none'}. Leave a column out with --drop COLUMN; add an empty one for what is "
-            "unavailable."
+            f"unavailable.{garbled(missing, extra)}"
         )
     if not len(table):
         raise InvalidInput(f"{path} has no rows.")
@@ -105,7 +111,7 @@ def _typed(selector: Any, desk: Desk, reading: Reading) -> TableOptions:
     expected = {column.name: not column.is_category for column in selector.schema_.columns}
     if desk.target:
         expected[desk.target] = selector.classes_.dtype.kind in "iuf"
-    return replace(reading.table, expected=expected)
+    return replace(reading.table, expected=expected, usual_encoding=desk.encoding)
 
 
 def _as_trained(cells: pd.Series, schema: Schema, j: int, path: Path) -> pd.Series:

@@ -73,7 +73,7 @@ def _load(source: Setup) -> Dataset:
         if name not in names():
             raise InvalidInput(f"--data: there is no data set {name!r}. The data sets are: {', '.join(names())}.")
         return load(name)
-    return load_user_table(source.csv, str(source.target), source)
+    return load_user_table(source.csv, str(source.target), source)[0]
 
 
 def _priced(dataset: Dataset, texts: Sequence[str]) -> Dataset:

@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from askwise.cli.user_table import read_noted
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.prices import Prices
 from askwise.schema import Schema
-from askwise.tables import TableOptions, read_table
+from askwise.tables import TableOptions, garbled, read_table
 
 TEXT = ("feature", "setup", "label", "unit", "currency")
-NUMBERS = ("price", "setup_cost", "low", "high")
+NUMBERS = ("price", "setup_cost", "low", "high", "reference_low", "reference_high")
 HEADER = ("feature", "price", "setup", "setup_cost", "label", "unit", "low", "high", "currency")
+REFERENCE = ("reference_low", "reference_high")
+"""Columns that a price list may have besides: the reference interval of a feature."""
 
 
 def price_list(schema: Schema, prices: Prices, desk: Desk) -> str:
@@ -37,9 +40,14 @@ def price_list(schema: Schema, prices: Prices, desk: Desk) -> str:
     return stream.getvalue()
 
 
-def read_price_list(path: Path, schema: Schema, ignored: Collection[str]) -> tuple[Prices, Desk]:
-    """Prices and what is shown, from a file; lines of columns that are `ignored`, such as the target, are skipped."""
-    lines = [line for line in _lines(path) if line["feature"] not in ignored]
+def read_price_list(
+    path: Path, schema: Schema, ignored: Collection[str], encoding: str | None = None
+) -> tuple[Prices, Desk]:
+    """Prices and what is shown, from a file; lines of columns that are `ignored`, such as the target, are skipped.
+
+    `encoding` is that of the training table.
+    """
+    lines = [line for line in _lines(path, encoding) if line["feature"] not in ignored]
     names = [line["feature"] for line in lines]
     _check_names(path, names, schema)
     by_name = dict(zip(names, lines, strict=True))
@@ -49,11 +57,13 @@ def read_price_list(path: Path, schema: Schema, ignored: Collection[str]) -> tup
         raise InvalidInput(f"{path}: prices must be in one currency; got {', '.join(currencies)}.")
     features = {name: _as_shown(line) for name, line in by_name.items()}
     prices = Prices(costs, _shared(path, [by_name[feature] for feature in schema.features]))
+    reference = {name: found for name, line in by_name.items() if (found := _reference(path, line)) is not None}
     try:
         prices.resolve(schema.features)
+        desk = Desk.checked(Desk(currencies[0] if currencies else None, features, reference=reference))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
-    return prices, Desk(currencies[0] if currencies else None, features)
+    return prices, desk
 
 
 def _as_text(setup: tuple[str, Any]) -> tuple[str, str]:
@@ -66,19 +76,23 @@ def _shown(desk: Desk, name: str) -> list[str]:
     return [shown.label, shown.unit or "", *ends, desk.currency or ""]
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path, encoding: str | None) -> list[dict[str, Any]]:
     """The lines as dicts with all the columns of a price list; None where a cell is empty."""
-    there = list(read_table(path).frame.columns)
-    unknown = [name for name in there if name not in HEADER]
+    there = list(read_noted(path, TableOptions(usual_encoding=encoding)).frame.columns)
+    unknown = [name for name in there if name not in (*HEADER, *REFERENCE)]
     lacking = [name for name in ("feature", "price") if name not in there]
     if unknown or lacking:
         problem = f"has no column {lacking[0]!r}" if lacking else f"has a column {unknown[0]!r}"
-        raise InvalidInput(f"{path} {problem}; a price list has the columns {', '.join(HEADER)}.")
+        raise InvalidInput(
+            f"{path} {problem}; a price list has the columns {', '.join(HEADER)}, and may have {', '.join(REFERENCE)}."
+        )
     options = TableOptions(
-        text=[name for name in TEXT if name in there], number=[name for name in NUMBERS if name in there]
+        text=[name for name in TEXT if name in there],
+        number=[name for name in NUMBERS if name in there],
+        usual_encoding=encoding,
     )
     frame = read_table(path, options).frame
-    empty: dict[str, Any] = dict.fromkeys(HEADER)
+    empty: dict[str, Any] = dict.fromkeys((*HEADER, *REFERENCE))
     rows = frame.to_dict("records")
     return [{**empty, **{str(name): None if cell != cell else cell for name, cell in row.items()}} for row in rows]
 
@@ -91,7 +105,8 @@ def _check_names(path: Path, names: Sequence[str], schema: Schema) -> None:
     problems = {"names twice": twice, "names what is no feature:": extra, "has no line for": lacking}
     for problem, found in problems.items():
         if found:
-            raise InvalidInput(f"{path} {problem} {listed(found)}. The features are: {listed(schema.features)}.")
+            hint = garbled(lacking, extra) or garbled(extra, lacking)
+            raise InvalidInput(f"{path} {problem} {listed(found)}. The features are: {listed(schema.features)}.{hint}")
 
 
 def _price(path: Path, line: Mapping[str, Any]) -> float:
@@ -116,6 +131,16 @@ def _shared(path: Path, lines: Sequence[Mapping[str, Any]]) -> list[tuple[list[s
                 f"{path}: the set-up {setup!r} must have the same setup_cost in all its lines; got {members}."
             )
     return [(list(of), float(next(iter(of.values())))) for of in groups.values() if len(of) > 1]
+
+
+def _reference(path: Path, line: Mapping[str, Any]) -> tuple[float, float] | None:
+    low, high = (line[name] for name in REFERENCE)
+    if low is None and high is None:
+        return None
+    if low is None or high is None:
+        lacking = REFERENCE[0] if low is None else REFERENCE[1]
+        raise InvalidInput(f"{path}: {line['feature']!r} has no {lacking}; a reference interval needs both ends.")
+    return float(low), float(high)
 
 
 def _as_shown(line: Mapping[str, Any]) -> Shown:

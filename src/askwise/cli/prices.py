@@ -41,17 +41,20 @@ def prices(
     if check_place(output).exists():
         raise InvalidInput(f"{output} exists already, and may hold prices. Choose another name with --output.")
     from askwise.cli.own_files import read_groups, template_of
+    from askwise.cli.user_table import read_noted
     from askwise.files import write_whole, writing
-    from askwise.tables import read_table
+    from askwise.tables import garbled
 
-    frame = read_table(table, reading.table).frame
+    frame = read_noted(table, reading.table).frame
     left_out = [*(reading.drop or []), *([target] if target else [])]
     absent = [name for name in left_out if name not in frame.columns]
     if absent:
-        raise InvalidInput(f"{table} has no column {absent[0]!r}. Its columns are: {', '.join(frame.columns)}.")
+        hint = garbled(absent, list(frame.columns))
+        raise InvalidInput(f"{table} has no column {absent[0]!r}. Its columns are: {', '.join(frame.columns)}.{hint}")
     content = template_of(frame.drop(columns=left_out), read_groups(groups), currency)
     with writing(output):
         write_whole(output, content)
     fit = ["askwise", "fit", str(table), "--target", target or "COLUMN", "--prices", str(output)]
-    fit += [*(["--groups", str(groups)] if groups else []), "-o", "selector"]
+    fit += [*(["--groups", str(groups)] if groups else [])]
+    fit += [*(["--encoding", reading.encoding] if reading.encoding else []), "-o", "selector"]
     typer.echo(f"{output}: fill in the prices, then run: {shlex.join(fit)}")

@@ -38,9 +38,11 @@ TokenFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="File with a line name:token for everybody who may use it.")
 ]
 KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The key that the folder was signed with.")]
-Trusted = Annotated[
-    list[str] | None, typer.Option(metavar="CLASS", help="A class that the folder may hold; repeatable.")
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CLASS", help="A class of another package that may be loaded; repeatable."),
 ]
+Trusted = Annotated[list[str] | None, typer.Option(hidden=True)]  # what --trust was called
 Rate = Annotated[float, typer.Option(min=0, help="Requests per second and client, per process; 0 = no limit.")]
 LogValues = Annotated[bool, typer.Option("--log-values", help="Log error messages, which can hold values of cases.")]
 
@@ -53,6 +55,7 @@ def serve(
     workers: Workers = 1,
     token_file: TokenFile = None,
     key_file: KeyFile = None,
+    trust: Trust = None,
     trusted: Trusted = None,
     rate: Rate = 20.0,
     log_values: LogValues = False,
@@ -71,7 +74,7 @@ def serve(
             workers,
             None if token_file is None else str(token_file),
             None if key_file is None else str(key_file),
-            tuple(trusted or ()),
+            (*(trust or ()), *(trusted or ())),
             rate,
             log_values=log_values,
         )
@@ -109,6 +112,7 @@ def _run(settings: Settings) -> None:
     import uvicorn
 
     from askwise import load
+    from askwise.cli.own_files import advising_options
     from askwise.web import logs
     from askwise.web.app import create_app
     from askwise.web.database import migrate
@@ -117,7 +121,7 @@ def _run(settings: Settings) -> None:
     try:  # several workers load it once more, each its own
         selector = load(settings.folder, settings.key_file, settings.trusted)
     except InvalidInput as error:
-        raise RefusedFolder(str(error)) from None
+        raise RefusedFolder(advising_options(error)) from None
     migrate(settings.url)
     logs.configure(settings.log_values)
     with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:

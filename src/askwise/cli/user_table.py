@@ -12,22 +12,33 @@ from askwise.cli.console import make_console
 from askwise.cli.options import Reading
 from askwise.datasets import Dataset
 from askwise.errors import InvalidInput, listed
-from askwise.tables import read_table
+from askwise.tables import Table, TableOptions, garbled, read_table
 
 FEWEST_ROWS = 20
 MOST_CLASSES = 50
 MOST_NUMERIC_CLASSES = 20
 
 
-def load_user_table(path: Path, target: str, reading: Reading) -> Dataset:
-    """The table at `path` as a `Dataset`, with notes on what was inferred; only columns of --drop are left out."""
-    found, notes = read_table(path, reading.table), make_console(stderr=True)
+def read_noted(path: Path, options: TableOptions) -> Table:
+    """The table at `path`; where its encoding had to be guessed, a note says so."""
+    found = read_table(path, options)
+    if found.doubt:
+        make_console(stderr=True).print(f"Note: {found.doubt}", style="yellow", soft_wrap=True)
+    return found
+
+
+def load_user_table(path: Path, target: str, reading: Reading) -> tuple[Dataset, str | None]:
+    """The table at `path` as a `Dataset`, with notes on what was inferred, and the encoding of its file.
+
+    Only columns of --drop are left out.
+    """
+    found, notes = read_noted(path, reading.table), make_console(stderr=True)
     for line in found.inferred:
         notes.print(line, soft_wrap=True)
     dataset = _checked(found.frame, path, target, reading.drop or [])
     for column in row_counters(dataset.X):
         notes.print(f"Note: column {column!r} numbers the rows. If it is an id: --drop {column!r}")
-    return dataset
+    return dataset, found.encoding
 
 
 def _checked(table: pd.DataFrame, path: Path, target: str, drop: Sequence[str]) -> Dataset:
@@ -38,7 +49,8 @@ def _checked(table: pd.DataFrame, path: Path, target: str, drop: Sequence[str]) 
     absent = [column for column in (target, *drop) if column not in table.columns]
     if absent:
         names = listed(table.columns, spell=str)
-        raise InvalidInput(f"{path} has no column {listed(absent)}. Its columns are: {names}.")
+        hint = garbled(absent, list(table.columns))
+        raise InvalidInput(f"{path} has no column {listed(absent)}. Its columns are: {names}.{hint}")
     if target in drop:
         raise InvalidInput(f"--drop names {target!r}, which is the target; leave it out of --drop.")
     X = table.drop(columns=[target, *drop])

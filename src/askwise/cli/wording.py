@@ -94,10 +94,21 @@ def _policy_in_words(choice: Mapping[str, Any]) -> str:
 
 
 def finality(step: Mapping[str, Any]) -> str:
-    """How likely the decision of a step is final."""
+    """How likely the decision of a step is final; not where the case is unlike everything that this rests on."""
+    if warnings_of(step):
+        return "How likely the decision would stay the same with everything known cannot be said."
     share = step["decision_is_final"]
     said = "over 99%" if 0.995 <= share < 1 else f"{share:.0%}"
     return f"The decision would stay the same with everything known: {said}"
+
+
+def guarantee_of(report: Mapping[str, Any]) -> str | None:
+    """What the stop promises for a case, or why it promises nothing; None without a calibrated stop."""
+    promise: str | None = report["guarantee"]
+    if promise is None or not report["outside"] or not report.get("guaranteed", True):
+        return promise
+    cells = ", ".join(f"{cell['column']} {shown_value(cell['value'])}" for cell in report["outside"])
+    return f"The guarantee does not hold for this case: outside everything seen in training is {cells}."
 
 
 def warnings_of(step: Mapping[str, Any]) -> list[str]:

@@ -60,7 +60,7 @@ class Dataset:
             f"{len(self.X):,} rows",
             f"{self.n_features} features{'' if self.groups is None else f' ({columns} columns)'}",
             f"{len(np.unique(self.y))} classes",
-            f"{f'{missing:,}' if missing else 'no'} missing cells",
+            f"{f'{missing:,}' if missing else 'no'} missing cell{'' if missing == 1 else 's'}",
         ]
         if self.prices is not None:
             facts.append("with prices")

@@ -22,7 +22,7 @@ from askwise.persistence.tree_checks import check_trees, rebuild_search_trees
 PROTOCOL = 2
 MOST_ENTRIES = 1_000_000
 DEEPEST = 400
-ENTRY = re.compile(r"schema\.json|\d+\.(npy|bin)")
+ENTRY = re.compile(r"schema\.json|\d+\.(npy|bin)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.bin")
 LOADERS = {
     "BytearrayNode",
     "BytesNode",
@@ -75,6 +75,18 @@ TYPES = {
 """What fitted classifiers hold beyond the types that skops trusts; `tree_checks` looks at the numbers in trees."""
 
 
+BOOSTING = {
+    "catboost.core.CatBoostClassifier",
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBRFClassifier",
+}
+"""Classifiers of the boosting libraries: their state is parameters, and trees in a format that the library reads."""
+
+
 def import_skops() -> Any:
     """The module `skops.io`; if it is not installed, an error that names the extra."""
     try:
@@ -122,7 +134,7 @@ def _reproducible(content: bytes) -> bytes:
 
 def needed_types(content: bytes) -> list[str]:
     """Types in a checked skops file that neither skops nor askwise trusts."""
-    return sorted(set(import_skops().get_untrusted_types(data=content)) - TYPES)
+    return sorted(set(import_skops().get_untrusted_types(data=content)) - TYPES - BOOSTING)
 
 
 def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool = True) -> list[Any]:
@@ -130,11 +142,11 @@ def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool
     check_file(content, name)
     skops = import_skops()
     found = _tried(skops.get_untrusted_types, name, data=content)
-    unknown = sorted(set(found) - TYPES - set(trusted))
+    unknown = sorted(set(found) - TYPES - BOOSTING - set(trusted))
     if unknown:
         raise InvalidInput(
             f"{name} holds objects of types that askwise does not know: {', '.join(unknown)}. If you trust them, and "
-            f"who made the folder, name them: askwise.load(folder, trusted={unknown!r})."
+            f"who made the file, name them: askwise.load(folder, trusted={unknown!r})."
         )
     models = _tried(skops.loads, name, content, trusted=found)
     models = models if several else [models]

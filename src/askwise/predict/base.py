@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput
 from askwise.predict.belief import Belief
@@ -209,7 +209,11 @@ def check_labels(X: Any, y: Any) -> np.ndarray:
         raise InvalidInput(f"Input y contains NaN (row {int(np.argmax(missing))}); leave out the rows without a label.")
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise InvalidInput("Input y contains infinity; class labels must be finite.")
-    check_consistent_length(X, labels)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(labels) != n:
+        raise InvalidInput(
+            f"y must hold one label per row of X: X has {n} rows and y {len(labels)} labels. Give the same."
+        )
     if not len(labels):
         raise InvalidInput("X and y have no rows; fit needs some of at least two classes.")
     check_classification_targets(labels)

@@ -227,9 +227,20 @@ def some_complete_row(rows: EncodedRows) -> np.ndarray:
     return np.asarray(rows.values[rows.observed.argmax(axis=0), np.arange(rows.values.shape[1])])
 
 
+def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """One number per row; which numbers make sense is for the estimator to say."""
+    weights = np.asarray(sample_weight)
+    if weights.ndim != 1 or len(weights) != n or weights.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"sample_weight must hold one number per row of X, {n} in all; got "
+            f"{f'an array of shape {weights.shape}' if weights.ndim else repr(sample_weight)} of type {weights.dtype}."
+        )
+    return weights
+
+
 def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, random_state: Any) -> Any:
     """A clone fitted on all rows, or, with a warning, on the complete ones if it does not accept missing cells."""
-    weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+    weights = {} if sample_weight is None else {"sample_weight": _check_weights(sample_weight, len(y))}
     complete = ~np.asarray(pd.isna(X)).reshape(len(y), -1).any(axis=1)
     try:
         with interruptible():

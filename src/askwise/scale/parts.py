@@ -30,7 +30,7 @@ def work(plan: Plan, group: RowGroup) -> int:
     missing = [k for k in numbers if not plan.part(group.first_part + k).exists()]
     if not missing:
         return 0
-    selector = loaded(plan.selector, plan.digest)
+    selector = loaded(plan.selector, plan.digest, plan.options.trusted)
     file = import_parquet().ParquetFile(group.file)
     columns = columns_to_read(selector, file.schema_arrow.names, plan.options, group.file)
     with threadpool_limits(1):  # one thread for each worker
@@ -43,9 +43,9 @@ def work(plan: Plan, group: RowGroup) -> int:
 
 
 @lru_cache(maxsize=1)
-def loaded(folder: str, digest: str) -> FeatureAcquirer:
+def loaded(folder: str, digest: str, trusted: tuple[str, ...] = ()) -> FeatureAcquirer:
     """The saved selector, read once by each worker."""
-    return load(folder)
+    return load(folder, trusted=trusted)
 
 
 def columns_to_read(selector: FeatureAcquirer, names: list[str], options: Options, file: str) -> list[str]:

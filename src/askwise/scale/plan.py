@@ -39,6 +39,7 @@ class Options:
     write: str
     id_column: str | None
     rows_per_part: int
+    trusted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ def acquire_parquet(
     engine: str = "local",
     workers: int = 1,
     address: str | None = None,
+    trusted: Sequence[str] = (),
     progress: bool | str = "auto",
 ) -> Streamed:
     """Acquire features for all cases of a Parquet table, and write one row per case in the same order.
@@ -73,6 +74,8 @@ def acquire_parquet(
         Number of local worker processes; not used with `address`.
     address
         Address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``; None starts local workers.
+    trusted
+        Full names of classes that the folder may hold, as in `askwise.load`.
     progress
         Whether to show a progress bar; ``"auto"``: on a terminal.
     """
@@ -86,7 +89,7 @@ def acquire_parquet(
     if stop not in (None, "calibrated"):
         raise InvalidInput(f'stop must be None or "calibrated"; got {stop!r}.')
     target = Path(output).absolute()
-    options = Options(budget, stop, tuple(known), write, id_column, rows_per_part)
+    options = Options(budget, stop, tuple(known), write, id_column, rows_per_part, tuple(trusted))
     parts = target.with_name(f".{target.name}.parts")
     plan = make_plan(Path(selector).absolute(), Path(cases).absolute(), parts, options)
     _check_selector(plan)
@@ -101,7 +104,7 @@ def acquire_parquet(
 
 def _check_selector(plan: Plan) -> None:
     """Errors about columns and features are raised before the first part."""
-    selector, file = loaded(plan.selector, plan.digest), plan.groups[0].file
+    selector, file = loaded(plan.selector, plan.digest, plan.options.trusted), plan.groups[0].file
     columns_to_read(selector, import_parquet().ParquetFile(file).schema_arrow.names, plan.options, file)
     for feature in plan.options.known:
         selector.schema_.position(feature, "known")

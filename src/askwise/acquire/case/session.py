@@ -43,6 +43,11 @@ class Suggestion:
     gain: float
     ranking: list[tuple[str, float, float]]
 
+    def __repr__(self) -> str:
+        others = len(self.ranking) - 1
+        rest = f"; {others} other{'' if others == 1 else 's'} in .ranking" if others > 0 else ""
+        return f"Suggestion({self.feature!r}, cost={self.cost:.6g}, gain={self.gain:.4g}{rest})"
+
 
 class Session:
     """The acquisition of features for one case; created by `DynamicFeatureSelector.start`."""

@@ -323,7 +323,7 @@ class StopCalibration:
             rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
             beliefs = fold.beliefs.settled_like(self.beliefs_)
             state = nothing_known(self.schema_, self.prices_, beliefs, rows, risk_weight=self._risk_weight())
-            run = full_runs(state, rows, fold.policy, budget, labels)
+            run = full_runs(state, rows, fold.policy, budget, labels, self.progress)
             # With nothing known all cases are alike and would stop together: test that where the selector itself would.
             assert run.final is not None
             run.final[:, 0], run.decision[:, 0] = at_start.final, at_start.decision
@@ -342,8 +342,9 @@ class StopCalibration:
                 policy,
                 budget,
                 None if labels is None else labels[part],
+                self.progress,
             )
-            for part in track(blocks, "acquiring", len(blocks), self.progress)
+            for part in track(blocks, "blocks of cases", len(blocks), self.progress)
         ]
         return FullRuns.concatenated(runs)
 
@@ -374,11 +375,16 @@ class StopCalibration:
 
 
 def full_runs(
-    state: Acquisition, truth: EncodedRows, policy: Policy, budget: float, labels: np.ndarray | None = None
+    state: Acquisition,
+    truth: EncodedRows,
+    policy: Policy,
+    budget: float,
+    labels: np.ndarray | None = None,
+    progress: bool | str = False,
 ) -> FullRuns:
     """Run cases of which nothing is known until the budget or the features are used up."""
     state.left = np.full(len(truth), budget)
-    run = run_episodes(state, truth.values, policy)
+    run = run_episodes(state, truth.values, policy, progress=progress)
     free_next = np.column_stack([(run.order >= 0) & (run.costs == 0), np.zeros(len(truth), dtype=bool)])
     return FullRuns(
         certainty=np.where(free_next, -np.inf, run.decision_is_final),
