@@ -117,10 +117,10 @@ class KeyTaken(Exception):  # noqa: N818
 
 
 class Store:
-    """The database of a server."""
+    """The database of a server, which may take so many `seconds` for a statement (see `connect`)."""
 
-    def __init__(self, url: str) -> None:
-        self._engine = connect(url)
+    def __init__(self, url: str, seconds: float = 0.0) -> None:
+        self._engine = connect(url, seconds)
         self._writing = self._engine.execution_options(writes=True)
 
     def close(self) -> None:
