@@ -70,7 +70,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def migrate(url: str) -> None:
+def migrate(url: str, revision: str = "head") -> None:
     """Create the tables, or bring those of an older version up to date."""
     engine = connect(url)
     config = Config()
@@ -81,7 +81,7 @@ def migrate(url: str) -> None:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
             _check_revision(connection, config)
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, revision)
         if engine.dialect.name == "sqlite":
             forget(engine)  # the process may have been killed between deleting and forgetting
     except SQLAlchemyError as error:
