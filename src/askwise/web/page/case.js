@@ -53,7 +53,7 @@ function draw(focus = "answer") {
         adviceCard(context(feature)), next?.node, open ? ranking(context(feature)) : null,
         stepsCard(one, spec, undoButton(one))),
       h("div", { class: "now" },
-        predictionCard(report, selector.classes, selector.guarantee?.coverage), budgetCard(report))),
+        predictionCard(report, selector.classes, selector.guarantee?.coverage, labelOf), budgetCard(report))),
     footer(one, selector)));
   view.next = next;
   const target = focus === "answer" ? (next ?? byId("advice")) : byId(focus);

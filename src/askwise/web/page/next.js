@@ -152,7 +152,7 @@ export function adviceCard({ one, report, send }) {
   return h("section", { class: `card advice ${kind === "stop" && report.guaranteed !== false ? "good" : ""}`, "aria-labelledby": "advice" },
     h("h2", { id: "advice", tabindex: "-1" }, t(`advice ${kind}`)),
     h("p", {}, t(`advice text ${kind}`)),
-    report.guarantee ? h("blockquote", { lang: "en" }, report.guarantee) : null,
+    report.guarantee ? h("blockquote", { lang: "en", class: report.guaranteed === false ? "void" : "" }, report.guarantee) : null,
     kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
     finished ? null : h("p", { class: "actions" },
       h("button", { type: "button", id: "finish", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));

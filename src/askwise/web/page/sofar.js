@@ -5,21 +5,21 @@ import { bar, h } from "./dom.js";
 import { money, number, percent, shown, t } from "./words.js";
 
 /** The prediction, the classes, and how both moved. */
-export function predictionCard(report, order, coverage) {
+export function predictionCard(report, order, coverage, labelOf) {
   const classes = drawn(report.probabilities, order.map(String));
   const before = report.trace.at(-2)?.probabilities;
   const names = report.trace.map((step, k) => (k ? String(k) : t("start")));
   return h("section", { class: "card prediction", "aria-labelledby": "prediction-title" },
     h("h2", { id: "prediction-title", class: "eyebrow" }, t("prediction so far")),
     h("p", { class: "verdict" }, h("span", {}, String(report.prediction)),
-      h("strong", {}, unlike(report) ? t("unreliable") : percent(report.probabilities[String(report.prediction)]))),
+      h("strong", { class: unlike(report) ? "doubt" : "" }, unlike(report) ? t("unreliable") : percent(report.probabilities[String(report.prediction)]))),
     h("ul", { class: "classes" }, classes.map(({ label, share, color }) => h("li", {
       class: `${color} ${label === String(report.prediction) ? "predicted" : ""}` },
       h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, unlike(report) ? "" : percent(share)),
       h("span", { class: "change" }, before && !unlike(report) ? change(share - (before[label] ?? 0)) : "")))),
     classes.length < order.length ? h("p", { class: "hint" }, t("other classes", { count: order.length - classes.length })) : null,
     report.trace.length > 1 ? history(report.trace, classes, names) : null,
-    warnings(report),
+    warnings(report, labelOf),
     h("dl", {}, courses(report, order.length)),
     report.prediction_set ? h("p", { class: "hint" }, t("set", { coverage: percent(coverage), classes: report.prediction_set.map(String).join(", ") })) : null,
     report.guarantee ? h("details", {}, h("summary", {}, t(report.guaranteed === false ? "not guaranteed" : "guarantee")), h("p", { lang: "en" }, report.guarantee)) : null);
@@ -55,8 +55,8 @@ function level(share, moderate, high) {
 /** Whether the model has seen no such case: then its probabilities are not to be relied on, and none is shown as a number. */
 export const unlike = (report) => Boolean(report.outside?.length) || report.novelty === "infinite" || report.novelty > 0;
 
-function warnings(report) {
-  const cells = (report.outside ?? []).map((cell) => t("outside", { column: cell.column, value: shown(cell.value) }));
+function warnings(report, labelOf) {
+  const cells = (report.outside ?? []).map((cell) => t("outside", { column: labelOf(cell.column), value: shown(cell.value) }));
   if (report.novelty === "infinite" || report.novelty > 0) cells.push(t("novel"));
   return cells.length ? h("div", { class: "notice warn" }, cells.map((text) => h("p", {}, text))) : null;
 }
