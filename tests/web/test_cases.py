@@ -264,10 +264,9 @@ def test_the_trail_is_read_in_parts(folder, selector, sqlite, monkeypatch):
 
 def test_searches_and_the_trail_read_indexes(sqlite):
     """In time that grows with the cases, not with their square, and without reading their other columns."""
-    plans = {
-        "SELECT count(*) FROM cases WHERE state != 'deleted' AND (instr(search, 'x') > 0 OR id LIKE 'x%')": "COVERING INDEX ix_cases_search",
-        "SELECT * FROM events WHERE (at, case_id, version) > ('2026', 'c', 1) ORDER BY at, case_id, version LIMIT 9": "SEARCH events USING INDEX ix_events_order",
-    }
+    search = "SELECT count(*) FROM cases WHERE state != 'deleted' AND (instr(search, 'x') > 0 OR id LIKE 'x%')"
+    trail = "SELECT * FROM events WHERE (at, case_id, version) > ('2026', 'c', 1) ORDER BY at, case_id, version"
+    plans = {search: "COVERING INDEX ix_cases_search", trail: "SEARCH events USING INDEX ix_events_order"}
     with connect(sqlite).connect() as connection:
         for query, plan in plans.items():
             found = " ".join(row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))

@@ -56,7 +56,7 @@ class Description:
         }
 
     def unusual(self, feature: str, value: Any) -> str | None:
-        """Why a value should be confirmed; None if it is within the range seen in training (or given), or is no number."""
+        """Why a value should be confirmed; None if it is within the range, or is no number."""
         cells = value if isinstance(value, Mapping) else {feature: value}
         found = (self.desk.shown(str(name)).unusual(cell) for name, cell in cells.items())
         return next((f"{message} Confirm it if it is right." for message in found if message is not None), None)

@@ -24,7 +24,7 @@ def _visible(text: str) -> str:
     for character in text:
         if unicodedata.category(character) in ("Cf", "Zl", "Zp"):
             raise ValueError(
-                f"must not hold characters that cannot be seen or that turn the text around; U+{ord(character):04X} is one"
+                f"must not hold characters that cannot be seen or turn the text around; U+{ord(character):04X} is one"
             )
     return text
 
