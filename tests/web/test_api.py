@@ -12,6 +12,7 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 import askwise
+from askwise.desk import Desk
 from askwise.web.app import create_app
 from askwise.web.database import migrate
 from askwise.web.settings import Settings
@@ -77,7 +78,12 @@ def test_a_case_from_start_to_finish(client, folder):
     assert send(client, case, 422, type="answer", feature="blood", value={"iron": 1})["error"]["field"] == "type"
     assert [row["id"] for row in client.get("/api/cases?state=finished").json()["cases"]] == [case["id"]]
     case = send(client, case, type="reopen")
-    assert client.get(f"/api/cases/{case['id']}").json() == case
+    assert client.get(f"/api/cases/{case['id']}").json() == {**case, "same_name": []}
+    assert case["why"] == session.why(Desk.load(folder, askwise.load(folder)), outcomes=False)
+    whole = client.get(f"/api/cases/{case['id']}/why").json()
+    assert whole == {"version": case["version"], **session.why(Desk.load(folder, askwise.load(folder)))}
+    assert whole["outcomes"]
+    assert client.get(f"/api/cases/{'0' * 32}/why").status_code == 404
 
 
 def test_the_case_can_be_found(client):
@@ -91,6 +97,45 @@ def test_the_case_can_be_found(client):
     assert client.get("/api/cases", params={"search": ids[2][:9]}).json()["cases"][0]["label"] == "WARD_7"
     row = some["cases"][0]
     assert set(row) == {"id", "label", "created", "updated", "state", "prediction", "probability", "spent"}
+
+
+def test_a_case_is_found_in_any_case_of_letters(client):
+    """Also beyond ASCII, and if its letters are composed in another way, as some keyboards do."""
+    case = start(client, label="Müller, Straße 7")["id"]
+    for search in ("mÜLLER", "STRASSE", "Mu\u0308ller", "müller"):
+        assert [row["id"] for row in client.get("/api/cases", params={"search": search}).json()["cases"]] == [case], (
+            search
+        )
+    assert client.get("/api/cases", params={"search": "Muller"}).json()["total"] == 0
+
+
+def test_a_second_case_of_a_name_is_told_of(client):
+    first = start(client, label="Müller")
+    second = start(client, label="MÜLLER")
+    assert (first["same_name"], second["same_name"]) == ([], [first["id"]])
+    assert client.get(f"/api/cases/{first['id']}").json()["same_name"] == [second["id"]]
+    assert start(client)["same_name"] == start(client)["same_name"] == []  # cases without a name have none in common
+    client.delete(f"/api/cases/{second['id']}")
+    assert client.get(f"/api/cases/{first['id']}").json()["same_name"] == []
+
+
+def test_names_given_twice_and_invisible_characters_are_refused(client):
+    case, total = start(client), client.get("/api/cases").json()["total"]
+    path, headers = f"/api/cases/{case['id']}/events", {"Content-Type": "application/json"}
+    for url, text, name in (
+        ("/api/cases", '{"label": "a", "label": "b"}', "label"),
+        ("/api/cases", '{"known": {"pulse": 60, "pulse": 90}}', "pulse"),
+        (path, '{"type": "answer", "feature": "pulse", "value": 60, "value": 90, "version": 1}', "value"),
+    ):
+        response = client.post(url, content=text, headers=headers)
+        assert response.status_code == 400
+        assert f"'{name}' more than once" in response.json()["error"]["message"]
+    for character in "\u202e\u2066\u200b\ufeff\u00ad\u2028":
+        response = client.post("/api/cases", json={"label": f"Mrs {character}Miller"})
+        assert response.status_code == 422
+        assert response.json()["error"]["field"] == "label"
+        assert f"U+{ord(character):04X}" in response.json()["error"]["message"]
+    assert client.get("/api/cases").json()["total"] == total
 
 
 def test_what_is_wrong_is_named(client):
@@ -190,7 +235,7 @@ def test_the_same_request_with_the_same_key_is_carried_out_once(client):
     changed = send(client, case, key="k-answer", **answer)
     later = send(client, changed, type="answer", feature="pulse", value=70.5)
     assert send(client, case, key="k-answer", **answer) == changed  # as it was answered then, although it has gone on
-    assert client.get(f"/api/cases/{case['id']}").json() == later
+    assert client.get(f"/api/cases/{case['id']}").json() == {**later, "same_name": []}
     error = send(client, later, 422, key="k-answer", type="undo")["error"]
     assert error["field"] == "Idempotency-Key"
     assert send(client, later, 422, key="a b", type="undo")["error"]["field"].lower() == "idempotency-key"

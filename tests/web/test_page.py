@@ -194,6 +194,40 @@ def test_advice_to_stop_says_what_is_guaranteed(address, open_page):
     assert page.locator(".prediction details p").text_content().startswith("The guarantee does not hold for this case")
 
 
+def test_a_case_finished_by_hand_has_no_guarantee(address, open_page):
+    page = open_page(address)
+    start(page)
+    assert page.locator(".next-title, #next-title").count()
+    page.locator("#finish").click()
+    page.locator("#reopen").wait_for()
+    said = page.locator(".advice blockquote").inner_text()
+    assert said == "No guarantee: the case was finished before the stopping rule stopped it."
+    assert page.locator(".prediction details summary").inner_text() == "Why nothing is guaranteed"
+    assert "Guaranteed with" not in page.locator("#main").text_content()
+
+
+def test_a_case_unlike_all_others_shows_no_probability(address, open_page):
+    page = open_page(address)
+    start(page)
+    choose(page, "Cholesterol")
+    page.locator(".next input").fill("9000")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="It is correct, save it").click()
+    page.locator(".prediction .notice", has_text="outside everything").wait_for()
+    assert page.locator(".verdict strong").inner_text() == "not reliable"
+    assert not re.search(r"\d%", page.locator(".classes").inner_text() + page.locator(".steps tr").last.inner_text())
+    assert "does not hold" in page.locator(".prediction details p").text_content()
+
+
+def test_a_range_is_called_what_it_is_and_a_namesake_is_told_of(address, open_page):
+    page = open_page(address)
+    start(page, label="Twice")
+    start(page, label="twice")
+    assert page.locator("#namesakes").inner_text().startswith("There is another case of this name.")
+    choose(page, "Cholesterol")
+    assert page.locator(".next .field .hint").inner_text().startswith("Range seen in training: 126 to 564")
+
+
 def test_a_new_case_says_what_everything_costs_and_what_voids_the_guarantee(address, open_page):
     page = open_page(address)
     page.goto(page.url.split("#")[0] + "#/new")

@@ -1,22 +1,30 @@
 """Who may ask, how much, and what those who may not are told."""
 
-import asyncio
+import contextlib
+import http.client
 import json
 import logging
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 pytest.importorskip("fastapi")
 
+import sqlalchemy as sa
 import uvicorn
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
 
 import askwise
 from askwise.errors import InvalidInput
-from askwise.web import guard, logs
+from askwise.web import logs
 from askwise.web.app import create_app
-from askwise.web.database import migrate
+from askwise.web.database import connect, migrate
 from askwise.web.guard import PromptProtocol
 from askwise.web.security import check_bind, read_tokens
 from askwise.web.settings import Settings
@@ -171,44 +179,105 @@ def test_requests_are_limited_in_size_and_number(serve, token_file):
     assert guesses == [401] * 5 + [429]
 
 
-def test_a_request_that_never_ends_is_given_up(monkeypatch):
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.01)
+@contextmanager
+def listening(app, monkeypatch, **limits):
+    """A server on loopback that limits connections and time; (host, port)."""
+    for name, value in limits.items():
+        monkeypatch.setattr(PromptProtocol, name, value)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, http=PromptProtocol))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server has not started"
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    thread.join(60)
 
-    async def read():
-        await guard._Body(lambda: asyncio.sleep(60, {}), 100)()
 
-    with pytest.raises(Exception, match="408"):
-        asyncio.run(read())
+def slow(address, token=None, source="127.0.0.1"):
+    """A connection that has sent the head of a request and one byte of its body."""
+    connection = socket.create_connection(address, 60, source_address=(source, 0))
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"POST /api/cases HTTP/1.1\r\nHost: localhost\r\n{authorization}Content-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+    return connection
+
+
+def everything_from(connection):
+    """What is received until the server closes the connection."""
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(10_000):
+            received += part
+    connection.close()
+    return received
+
+
+def test_a_stranger_is_refused_before_the_body_arrives(serve, token_file, monkeypatch):
+    with listening(serve(token_file=token_file).app, monkeypatch) as address:
+        for token in (None, "a-token-that-is-wrong"):
+            assert everything_from(slow(address, token)).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_body_is_given_up_however_slowly_it_arrives(serve, token_file, monkeypatch):
+    """Byte by byte: the time is that of the whole request, and does not begin again with every byte."""
+    with listening(serve(token_file=token_file, request_seconds=0.5).app, monkeypatch) as address:
+        connection = slow(address, TOKENS["ann"])
+        connection.setblocking(False)
+        received, end = b"", time.monotonic() + 60
+        while not received:
+            assert time.monotonic() < end, "the server waits for ever"
+            time.sleep(0.05)
+            with contextlib.suppress(BlockingIOError):
+                received = connection.recv(10_000)
+            with contextlib.suppress(ConnectionError):
+                connection.send(b" ")
+        assert received.startswith(b"HTTP/1.1 408 ")
+        connection.close()
+
+
+def test_slow_connections_keep_nobody_out(serve, token_file, monkeypatch):
+    """Neither those of one address, beside which others of it are served, nor those of many, nor silent ones."""
+
+    def one_address(i):
+        return slow(address, TOKENS["ann"])
+
+    def many_addresses(i):
+        return slow(address, TOKENS["ann"], f"127.0.1.{1 + i}")
+
+    def strangers(i):
+        return slow(address)
+
+    def silent(i):
+        return socket.create_connection(address, 60)
+
+    application = serve(token_file=token_file, request_seconds=600).app
+    limits = {"most": 30, "per_address": 10, "seconds": 600.0}  # only room is made, nothing times out
+    with listening(application, monkeypatch, **limits) as address:
+        for kind in (one_address, silent, strangers, *([many_addresses] if sys.platform == "linux" else [])):
+            held = [kind(i) for i in range(40)]
+            for token in (None, TOKENS["bob from ward 3"]):
+                connection = http.client.HTTPConnection(*address, timeout=60)
+                connection.request("GET", "/api/cases" if token else "/health", headers=bearer(token) if token else {})
+                assert connection.getresponse().status == 200, kind.__name__
+                connection.close()
+            for connection in held:
+                connection.close()
 
 
 def test_a_connection_without_a_complete_head_is_closed(serve, monkeypatch):
-    monkeypatch.setattr(PromptProtocol, "seconds", 0.3)
-    config = uvicorn.Config(serve().app, port=0, log_config=None, http=PromptProtocol)
-    server = uvicorn.Server(config)
-
-    async def closed_after(*parts):
-        address = server.servers[0].sockets[0].getsockname()
-        reader, writer = await asyncio.open_connection(*address)
-        for part in parts:
-            writer.write(part)
-            await asyncio.sleep(0.1)
-        received = await asyncio.wait_for(reader.read(), 4)
-        writer.close()
-        return received
-
-    async def ask():
-        running = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        found = [await closed_after(), await closed_after(b"GET /health HT"), await closed_after(whole, b"GET /hea")]
-        server.should_exit = True
-        await running
-        return found
-
-    silent, slow, second = asyncio.run(ask())
-    assert silent == slow == b""
-    assert second.startswith(b"HTTP/1.1 200")
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with listening(serve().app, monkeypatch, seconds=0.3) as address:
+        for sent in (b"", b"GET /health HT"):
+            connection = socket.create_connection(address, 60)
+            connection.sendall(sent)
+            assert everything_from(connection) == b""
+        connection = socket.create_connection(address, 60)
+        connection.sendall(whole)
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"GET /hea")
+        assert b"HTTP/1.1" not in everything_from(connection)
 
 
 def test_nothing_of_an_error_reaches_the_client_and_no_value_the_log(serve, monkeypatch, lines):
@@ -266,3 +335,32 @@ def test_a_database_that_does_not_answer_is_told_of(serve, monkeypatch):
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert "secret" not in response.text
     assert client.get("/health").status_code == 200
+
+
+def test_a_table_that_somebody_else_has_locked_is_told_of(folder, selector, postgres):
+    """Those who want to write or read it are told to try again, and the server itself goes on answering."""
+    url = postgres.another_database("locked")
+    migrate(url)
+    settings = Settings(str(folder), url, rate=0, database_seconds=1.0)
+    with TestClient(create_app(selector, settings), base_url="http://localhost") as client:
+        case = client.post("/api/cases", json={"label": "before"}).json()
+        with connect(url).connect() as other, ThreadPoolExecutor(50) as people:
+            other.execute(sa.text("LOCK TABLE cases IN ACCESS EXCLUSIVE MODE"))
+            writing = [people.submit(client.post, "/api/cases", json={}) for _ in range(50)]
+            found = [client.get("/api/cases"), *(future.result(120) for future in writing)]
+            assert {response.status_code for response in found} == {503}
+            assert found[0].headers["Retry-After"] == "1"
+            assert "locked by somebody else" in found[0].json()["error"]["message"]
+            assert client.get("/ready").status_code == 200
+            other.rollback()
+        assert client.get(f"/api/cases/{case['id']}").json() == case
+        assert client.get("/api/cases").json()["total"] == 1
+        delete_while_locked(client, url, case["id"])
+
+
+def delete_while_locked(client, url, case):
+    """What is deleted is deleted, also if its table cannot be vacuumed yet."""
+    with connect(url).connect() as other:
+        other.execute(sa.text("LOCK TABLE idempotency_keys IN SHARE UPDATE EXCLUSIVE MODE"))
+        assert client.delete(f"/api/cases/{case}").status_code == 204
+    assert client.get(f"/api/cases/{case}").status_code == 404

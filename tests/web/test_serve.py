@@ -44,6 +44,7 @@ def test_what_cannot_be_served_is_refused_in_a_line(folder, tmp_path):
 def test_several_workers_share_the_cases(folder, tmp_path):
     port = free_port()
     options = ["--db", f"sqlite:///{tmp_path}/cases.sqlite3", "--port", str(port), "--workers", "2", "--rate", "0"]
+    options += ["--worker-seconds", "120", "--request-seconds", "60", "--per-address", "50", "--database-seconds", "9"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen([*COMMAND, str(folder), *options], stdout=log, stderr=log)
     try:

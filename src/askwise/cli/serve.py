@@ -44,6 +44,12 @@ Trust = Annotated[
 ]
 Trusted = Annotated[list[str] | None, typer.Option(hidden=True)]  # what --trust was called
 Rate = Annotated[float, typer.Option(min=0, help="Requests per second and client, per process; 0 = no limit.")]
+RequestSeconds = Annotated[float, typer.Option(min=0.1, help="How long a request may take to arrive.")]
+PerAddress = Annotated[int, typer.Option(min=0, help="Connections of one address, per process; 0 = no limit.")]
+DatabaseSeconds = Annotated[
+    float, typer.Option(min=0, help="How long PostgreSQL may take for a statement, half of it for locks; 0 = no limit.")
+]
+WorkerSeconds = Annotated[int, typer.Option(min=5, help="How long a worker may be silent before it is replaced.")]
 LogValues = Annotated[bool, typer.Option("--log-values", help="Log error messages, which can hold values of cases.")]
 
 
@@ -58,6 +64,10 @@ def serve(
     trust: Trust = None,
     trusted: Trusted = None,
     rate: Rate = 20.0,
+    request_seconds: RequestSeconds = 10.0,
+    per_address: PerAddress = 100,
+    database_seconds: DatabaseSeconds = 10.0,
+    worker_seconds: WorkerSeconds = 60,
     log_values: LogValues = False,
 ) -> None:
     """Serve a saved selector as a web page and over HTTP, with its cases in a database."""
@@ -76,6 +86,10 @@ def serve(
             None if key_file is None else str(key_file),
             (*(trust or ()), *(trusted or ())),
             rate,
+            request_seconds=request_seconds,
+            per_address=per_address,
+            database_seconds=database_seconds,
+            worker_seconds=worker_seconds,
             log_values=log_values,
         )
         _run(settings)
@@ -124,6 +138,7 @@ def _run(settings: Settings) -> None:
         raise RefusedFolder(advising_options(error)) from None
     migrate(settings.url)
     logs.configure(settings.log_values)
+    PromptProtocol.configure(settings)
     with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:
         app: Any = create_app(selector, settings)
         if settings.workers > 1:
@@ -139,12 +154,12 @@ def _run(settings: Settings) -> None:
             host=settings.host,
             port=settings.port,
             http=PromptProtocol,
+            ws="none",
             log_config=None,
             access_log=False,  # it would hold query strings; `askwise.web` writes its own
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=30,
-            timeout_worker_healthcheck=10,
+            timeout_worker_healthcheck=settings.worker_seconds,
             h11_max_incomplete_event_size=32_768,
-            limit_concurrency=500,
         )

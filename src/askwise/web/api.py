@@ -6,21 +6,53 @@ Functions without ``async`` run in a pool of threads: computing and waiting for 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi import Path as InPath
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from askwise.web import trail
 from askwise.web.failures import JsonResponse, no_case
-from askwise.web.messages import CaseList, CaseView, Failure, NewCase, NewEvent, SelectorView, Text, Trail
+from askwise.web.messages import CaseList, CaseView, Failure, NewCase, NewEvent, SelectorView, Text, Trail, WhyView
 from askwise.web.service import Service
 from askwise.web.store import Event, Key
 
 BEARER = HTTPBearer(auto_error=False, description="A token of the token file, if the server has one.")
+
+
+class StrictRequest(Request):
+    """A request in whose JSON every name is given once: of two values, nobody knows which one was meant."""
+
+    async def json(self) -> Any:
+        return json.loads(await self.body(), object_pairs_hook=_each_once)
+
+
+class StrictRoute(APIRoute):
+    """An endpoint that takes such requests."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strictly(request: Request) -> Response:
+            return await handle(StrictRequest(request.scope, request.receive))
+
+        return strictly
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise HTTPException(400, f"The body holds {twice!r} more than once. Send each name once.")
+    return found
 
 
 def the_service(request: Request) -> Service:
@@ -29,15 +61,9 @@ def the_service(request: Request) -> Service:
     return service
 
 
-async def the_caller(
-    request: Request,
-    service: Annotated[Service, Depends(the_service)],
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)],
-) -> str:
-    """The name of who asks."""
-    address = request.client.host if request.client else ""
-    name = service.caller(None if bearer is None else bearer.credentials, address)
-    request.state.by = name
+async def the_caller(request: Request, bearer: Annotated[Any, Depends(BEARER)]) -> str:
+    """The name of who asks; `Guard` has found it out before the body was read."""
+    name: str = request.state.by
     return name
 
 
@@ -52,6 +78,8 @@ IdempotencyKey = Annotated[
     ),
 ]
 Format = Literal["json", "csv"]
+LINES = 500
+"""Lines of the trail that are sent at once."""
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Failure, "description": text}
     for status, text in {
@@ -69,7 +97,7 @@ CHANGED: dict[int | str, dict[str, Any]] = {409: {"model": Failure, "description
 TRAIL: dict[int | str, dict[str, Any]] = {
     200: {"model": Trail, "content": {"text/csv": {"schema": {"type": "string"}}}}
 }
-ROUTER = APIRouter(prefix="/api", dependencies=[Depends(the_caller)], responses=ERRORS)
+ROUTER = APIRouter(prefix="/api", route_class=StrictRoute, dependencies=[Depends(the_caller)], responses=ERRORS)
 
 
 @ROUTER.get("/selector", response_model=SelectorView)
@@ -99,13 +127,19 @@ def start(
     """Start a case with what is known."""
     key = _key(idempotency_key, caller, request, new)
     view, again = service.cases.once(key, lambda: service.cases.start(new, caller, key))
-    return _answered(service, view, 201, "start", again)
+    return _answered(service, _with_namesakes(service, view), 201, "start", again)
 
 
 @ROUTER.get("/cases/{case}", response_model=CaseView, responses={**MISSING, **CHANGED})
 def case(service: Ask, case: CaseId) -> Response:
     """A case as it is now."""
-    return JsonResponse(service.cases.view(case))
+    return JsonResponse(_with_namesakes(service, service.cases.view(case)))
+
+
+@ROUTER.get("/cases/{case}/why", response_model=WhyView, responses={**MISSING, **CHANGED})
+def why(service: Ask, case: CaseId) -> Response:
+    """Why the next feature comes next, with its likely answers and where each leads (`Session.why()`)."""
+    return JsonResponse(service.cases.why(case))
 
 
 @ROUTER.post("/cases/{case}/events", response_model=CaseView, responses={**MISSING, **CHANGED, **UNUSUAL})
@@ -149,6 +183,11 @@ def _key(key: str | None, caller: str, request: Request, new: NewCase | NewEvent
     return Key(caller, key, hashlib.sha256(asked.encode()).hexdigest(), "", 0)
 
 
+def _with_namesakes(service: Service, view: dict[str, Any]) -> dict[str, Any]:
+    """The case with the others of its name: two people may have meant the same one."""
+    return {**view, "same_name": service.store.same_name(view["id"], view["label"])}
+
+
 def _answered(service: Service, view: dict[str, Any], status: int, kind: str, again: bool) -> Response:
     if not again:
         service.metrics.wrote(kind)
@@ -159,4 +198,6 @@ def _exported(found: Iterator[tuple[str, Event]], format: Format, name: str) -> 
     export = trail.as_csv if format == "csv" else trail.as_json
     media_type = "text/csv; charset=utf-8" if format == "csv" else "application/json"
     headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"'}
-    return StreamingResponse(export(found), media_type=media_type, headers=headers)
+    lines = export(found)
+    parts = iter(lambda: "".join(islice(lines, LINES)), "")  # each is handed from thread to thread
+    return StreamingResponse(parts, media_type=media_type, headers=headers)

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -19,7 +20,7 @@ import askwise
 from askwise import __version__
 from askwise.web import api, failures, logs
 from askwise.web.api import Ask
-from askwise.web.guard import Guard
+from askwise.web.guard import Guard, PromptProtocol
 from askwise.web.messages import Failure
 from askwise.web.service import Service
 from askwise.web.settings import Settings
@@ -51,9 +52,7 @@ def create_app(selector: Any, settings: Settings) -> FastAPI:
     _add_operation(app)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
-    app.add_middleware(
-        Guard, metrics=service.metrics, largest_body=settings.largest_body, local_only=not service.tokens
-    )
+    app.add_middleware(Guard, service=service)
     return app
 
 
@@ -61,21 +60,24 @@ def create_worker() -> FastAPI:
     """The application of a worker process, as the process that has started it says."""
     settings = Settings.imported()
     logs.configure(settings.log_values)
+    PromptProtocol.configure(settings)
     if settings.supervisor:
         threading.Thread(target=_end_with, args=(settings.supervisor,), daemon=True).start()
     return create_app(askwise.load(settings.folder, settings.key_file, settings.trusted), settings)
 
 
 def _add_operation(app: FastAPI) -> None:
+    asking = CapacityLimiter(2)  # threads of its own: those of the endpoints may all wait for the database
+
     @app.get("/health")
     async def health() -> dict[str, str]:
         """Whether the process answers."""
         return {"status": "ok"}
 
     @app.get("/ready", responses={503: {"model": Failure, "description": "The database does not answer"}})
-    def ready(service: Ask) -> dict[str, str]:
+    async def ready(service: Ask) -> dict[str, str]:
         """Whether cases can be served: the selector is loaded and the database answers."""
-        service.store.ping()
+        await to_thread.run_sync(service.store.ping, limiter=asking)
         return {"status": "ok"}
 
     @app.get("/metrics", dependencies=[Depends(api.the_caller)], responses=api.ERRORS)

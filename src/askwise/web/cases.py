@@ -94,6 +94,13 @@ class Cases:
                 return self._open(row).view
             return self._replay(row.label, self._events(case_id)[:version]).view
 
+    def why(self, case_id: str) -> dict[str, Any]:
+        """Why the next feature of a case comes next, with its likely answers."""
+        with self._lock(case_id):
+            opened = self._open(self._row(case_id))
+            with self._computing:
+                return {"version": opened.version, **opened.why}
+
     def delete(self, case_id: str, by: str) -> None:
         """Delete a case for good; the trail keeps that it was."""
         with self._lock(case_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.web.logs import log
@@ -22,8 +23,11 @@ LOCK = 0x61736B77
 """Number of the lock in PostgreSQL that one migration at a time holds."""
 
 
-def connect(url: str) -> sa.Engine:
-    """An engine for a URL of SQLite or PostgreSQL."""
+def connect(url: str, seconds: float = 0.0) -> sa.Engine:
+    """An engine for a URL of SQLite or PostgreSQL.
+
+    In PostgreSQL a statement may take `seconds` (0 = as long as it likes), and half of that for a lock or a connection.
+    """
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
@@ -31,12 +35,19 @@ def connect(url: str) -> sa.Engine:
             "--db must be a URL such as sqlite:///cases.sqlite3 or postgresql://user@host/name; got something else."
         ) from None
     kind = parsed.get_backend_name()
+    options: dict[str, Any] = {}
     if kind == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
+        options["pool_pre_ping"] = True
+        if seconds:
+            most = math.ceil(1000 * seconds)
+            limits = f"-c statement_timeout={most} -c lock_timeout={math.ceil(most / 2)}"
+            options["pool_timeout"] = seconds / 2
+            options["connect_args"] = {"options": limits, "connect_timeout": max(2, math.ceil(seconds / 2))}
     elif kind != "sqlite" or parsed.database in (None, "", ":memory:"):
         raise InvalidInput(f"--db must be a SQLite file or a PostgreSQL database; got {kind}.")
     try:
-        engine = sa.create_engine(parsed, pool_pre_ping=kind == "postgresql", hide_parameters=True)
+        engine = sa.create_engine(parsed, hide_parameters=True, **options)
     except (NoSuchModuleError, ImportError):
         raise AskwiseError('PostgreSQL needs psycopg: pip install "askwise[serve]".') from None
     if kind == "sqlite":
@@ -59,7 +70,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def migrate(url: str) -> None:
+def migrate(url: str, revision: str = "head") -> None:
     """Create the tables, or bring those of an older version up to date."""
     engine = connect(url)
     config = Config()
@@ -70,7 +81,7 @@ def migrate(url: str) -> None:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
             _check_revision(connection, config)
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, revision)
         if engine.dialect.name == "sqlite":
             forget(engine)  # the process may have been killed between deleting and forgetting
     except SQLAlchemyError as error:
@@ -100,9 +111,20 @@ def forget(engine: sa.Engine) -> None:
     """
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if engine.dialect.name == "postgresql":
-            for table in ("events", "cases", "idempotency_keys"):
-                connection.exec_driver_sql(f"VACUUM {table}")
+            _vacuum(connection)
         else:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
             if busy:
                 log("the log of the database is in use and holds deleted rows until it is free", logging.WARNING)
+
+
+def _vacuum(connection: sa.Connection) -> None:
+    """Large tables may take their time; a table that somebody else has locked is left to the next time."""
+    connection.exec_driver_sql("SET statement_timeout = 0")
+    try:
+        for table in ("events", "cases", "idempotency_keys"):
+            connection.exec_driver_sql(f"VACUUM {table}")
+    except OperationalError as error:
+        log("a table is locked and holds deleted rows until it is free", logging.WARNING, error)
+    finally:
+        connection.exec_driver_sql("RESET statement_timeout")

@@ -1,4 +1,4 @@
-"""The selector for those who use it: prices, labels, units and usual ranges of the features."""
+"""The selector for those who use it: prices, labels, units, and the ranges of the features seen in training."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Description:
         }
 
     def unusual(self, feature: str, value: Any) -> str | None:
-        """Why a value should be confirmed; None if it is within the usual range, or is no number."""
+        """Why a value should be confirmed; None if it is within the range, or is no number."""
         cells = value if isinstance(value, Mapping) else {feature: value}
         found = (self.desk.shown(str(name)).unusual(cell) for name, cell in cells.items())
         return next((f"{message} Confirm it if it is right." for message in found if message is not None), None)
@@ -72,9 +72,11 @@ class Description:
 
     def _column(self, j: int, name: str) -> dict[str, Any]:
         column, kind = self._selector.schema_.columns[j], "number"
+        reference = (getattr(self.desk, "reference", None) or {}).get(name)
         if column.is_category:
             kind = "boolean" if all(isinstance(plain(value), bool) for value in column.known) else "category"
-        return {"name": name, **vars(self.desk.shown(name)), "kind": kind}
+        shown = {"name": name, **vars(self.desk.shown(name)), "kind": kind}
+        return shown if reference is None else {**shown, "reference": list(reference)}
 
 
 def _coverage(stop: Any) -> float | None:

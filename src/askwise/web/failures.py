@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError, TimeoutError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -35,7 +35,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
-        return JsonResponse(error.as_dict(), error.status, headers=error.headers)
+        return error.response()
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -47,8 +47,10 @@ def install(app: FastAPI) -> None:
         return failure(error.status_code, str(error.detail), headers=error.headers)
 
     @app.exception_handler(OperationalError)
-    async def database(request: Request, error: OperationalError) -> Response:
-        return failure(503, "The database does not answer. Try again.", headers={"Retry-After": "1"})
+    @app.exception_handler(TimeoutError)
+    async def database(request: Request, error: SQLAlchemyError) -> Response:
+        message = "The database does not answer in time: it is away, busy, or locked by somebody else. Try again."
+        return failure(503, message, headers={"Retry-After": "1"})
 
 
 def _field(where: Sequence[Any]) -> str | None:
@@ -107,6 +109,10 @@ class Refused(AskwiseError):  # noqa: N818 - an answer to a request, not a fault
         if self.needs is not None:
             error["needs"] = self.needs
         return {"error": error} if self.case is None else {"error": error, "case": self.case}
+
+    def response(self) -> JsonResponse:
+        """The response."""
+        return JsonResponse(self.as_dict(), self.status, headers=self.headers)
 
 
 def no_case(case_id: str) -> Refused:

@@ -19,8 +19,23 @@ def _writable(text: str) -> str:
     return text
 
 
+def _visible(text: str) -> str:
+    """Text that reads as it is."""
+    for character in text:
+        if unicodedata.category(character) in ("Cf", "Zl", "Zp"):
+            raise ValueError(
+                f"must not hold characters that cannot be seen or turn the text around; U+{ord(character):04X} is one"
+            )
+    return text
+
+
 Text = Annotated[str, StringConstraints(strict=True, max_length=1000), AfterValidator(_writable)]
-Label = Annotated[str, StringConstraints(strict=True, max_length=200, strip_whitespace=True), AfterValidator(_writable)]
+Label = Annotated[
+    str,
+    StringConstraints(strict=True, max_length=200, strip_whitespace=True),
+    AfterValidator(_writable),
+    AfterValidator(_visible),
+]
 Number = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=-LARGEST, le=LARGEST)]
 Scalar = StrictBool | Number | Text
 Value = Scalar | dict[Text, Scalar | None]
@@ -82,8 +97,23 @@ class CaseView(BaseModel):
     model: str
     report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
     prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
-    why: dict[str, Any]
+    why: dict[str, Any] = Field(description="`Session.why()` without the likely answers, which /why has.")
     advice: Literal["ask", "stop", "nothing left"]
+    same_name: list[str] | None = Field(
+        default=None,
+        description="When a case is started or read: other cases of that label, at most 100, newest first.",
+    )
+
+
+class WhyView(BaseModel):
+    """Why the next feature comes next."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: int
+    text: str
+    change: float | None
+    outcomes: list[dict[str, Any]]
 
 
 class CaseSummary(BaseModel):

@@ -35,18 +35,26 @@ class Opened:
         self.version, self.state, self.updated = start.version, "open", start.at
         self._session, self._desk = session, desk
         self._view: dict[str, Any] | None = None
+        self._why: dict[str, Any] | None = None
 
     @property
     def view(self) -> dict[str, Any]:
         """The case, ready for JSON; computed once per version, and never changed afterwards."""
         if self._view is None:
-            report = self._session.report()
+            why = self._session.why(self._desk, outcomes=False)
+            report = _promised(self._session.report(), why["advice"], self.state)
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
-            why = self._session.why(self._desk)
             prices = self._session.prices
             self._view = {**shown, "report": report, "prices": prices, "why": why, "advice": why["advice"]}
         return self._view
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """Why this feature comes next, with its likely answers; computed once per version."""
+        if self._why is None:
+            self._why = self._session.why(self._desk)
+        return self._why
 
     @property
     def row(self) -> CaseRow:
@@ -76,13 +84,30 @@ class Opened:
     def advance(self, kind: str, at: str) -> None:
         """Count an event that was applied."""
         self.state = {"finish": "finished", "reopen": "open"}.get(kind, self.state)
-        self.version, self.updated, self._view = self.version + 1, at, None
+        self.version, self.updated, self._view, self._why = self.version + 1, at, None, None
 
     def replay(self, events: Iterable[Event]) -> None:
         """Apply events from the database."""
         for event in events:
             self.apply(event.type, event.feature, event.value)
             self.advance(event.type, event.at)
+
+
+def _promised(report: dict[str, Any], advice: str, state: str) -> dict[str, Any]:
+    """The report with whether the guarantee holds for the case as it is, and if not, why not."""
+    text = report["guarantee"]
+    if text is None:
+        return report
+    departed = "does not hold" in text
+    novel = bool(report["outside"]) or report["novelty"] == "infinite" or (report["novelty"] or 0) > 0
+    holds = report.get("guaranteed", advice == "stop" and not departed) and not novel
+    if novel and not departed:
+        text = "The guarantee does not hold for this case: it is unlike everything seen in training."
+    elif not holds and not departed and state == "finished":
+        text = "No guarantee: the case was finished before the stopping rule stopped it."
+    elif not holds and not departed and "guaranteed" not in report:
+        text = f"No guarantee yet. Once the stopping rule has stopped the case: {text}"
+    return {**report, "guarantee": text, "guaranteed": bool(holds)}
 
 
 def probability(report: dict[str, Any]) -> float:

@@ -30,7 +30,7 @@ class Service:
         self.metrics = Metrics()
         self.tokens = read_tokens(settings.token_file)
         self.description = Description(selector, settings.folder, settings.key_file)
-        self.store = Store(settings.url)
+        self.store = Store(settings.url, settings.database_seconds)
         at_once = max(1, (os.cpu_count() or 1) // settings.workers)
         self.cases = Cases(selector, self.description, self.store, at_once, self.metrics.replayed)
         self._limit = RateLimit(settings.rate)

@@ -30,6 +30,12 @@ class Settings:
         Requests per second and client; 0 = no limit.
     largest_body
         The most bytes that a request may have.
+    request_seconds, per_address
+        How long a request may take to arrive, and the most connections of one address in each process; 0 = no limit.
+    database_seconds
+        How long PostgreSQL may take for a statement, and half of it to wait for a lock; 0 = as long as it likes.
+    worker_seconds
+        How long a worker may be silent before it is replaced.
     log_values
         Whether error messages, which can hold values of cases, are logged.
     supervisor
@@ -46,6 +52,10 @@ class Settings:
     trusted: tuple[str, ...] = ()
     rate: float = 20.0
     largest_body: int = 65_536
+    request_seconds: float = 10.0
+    per_address: int = 100
+    database_seconds: float = 10.0
+    worker_seconds: int = 60
     log_values: bool = False
     supervisor: int = 0
 

@@ -6,7 +6,9 @@ version of a case counts its events: of two events for the same version, one is 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +20,7 @@ from sqlalchemy.exc import IntegrityError
 
 from askwise.web.database import connect, forget
 
-TRAIL_PART = 500
+TRAIL_PART = 2000
 METADATA = sa.MetaData()
 CASES = sa.Table(
     "cases",
@@ -32,7 +34,11 @@ CASES = sa.Table(
     sa.Column("prediction", sa.Text),  # JSON
     sa.Column("probability", sa.Float),
     sa.Column("spent", sa.Float),
+    sa.Column("search", sa.Text, nullable=False),  # `folded` label
+    sa.Index("ix_cases_search", "search", "state", "updated", "id"),  # searching reads this index alone
 )
+SHOWN = [column for column in CASES.c if column.name != "search"]
+MOST_NAMED = 100
 EVENTS = sa.Table(
     "events",
     METADATA,
@@ -43,19 +49,20 @@ EVENTS = sa.Table(
     sa.Column("value", sa.Text),  # JSON
     sa.Column("confirmed", sa.Boolean, nullable=False),
     sa.Column("by", sa.Text, nullable=False),
-    sa.Column("at", sa.String(27), nullable=False, index=True),
+    sa.Column("at", sa.String(27), nullable=False),
     sa.Column("suggested", sa.Text),
     sa.Column("cost", sa.Float),
     sa.Column("prediction", sa.Text),  # JSON
     sa.Column("probability", sa.Float),
     sa.Column("model", sa.String(12), nullable=False),
     sa.Column("askwise", sa.String(40), nullable=False),
+    sa.Index("ix_events_order", "at", "case_id", "version"),
 )
 KEYS = sa.Table(
     "idempotency_keys",
     METADATA,
     sa.Column("by", sa.Text, primary_key=True),
-    sa.Column("key", sa.String(200), primary_key=True),
+    sa.Column("key", sa.String(200), primary_key=True),  # a digest: what a client chose may name a person
     sa.Column("digest", sa.String(64)),  # NULL once the case is deleted
     sa.Column("case_id", sa.String(32), nullable=False, index=True),
     sa.Column("version", sa.Integer, nullable=False),
@@ -117,10 +124,10 @@ class KeyTaken(Exception):  # noqa: N818
 
 
 class Store:
-    """The database of a server."""
+    """The database of a server, which may take so many `seconds` for a statement (see `connect`)."""
 
-    def __init__(self, url: str) -> None:
-        self._engine = connect(url)
+    def __init__(self, url: str, seconds: float = 0.0) -> None:
+        self._engine = connect(url, seconds)
         self._writing = self._engine.execution_options(writes=True)
 
     def close(self) -> None:
@@ -133,7 +140,7 @@ class Store:
     def create(self, case: CaseRow, event: Event, key: Key | None) -> None:
         """Write a case with its first event."""
         with self._transaction(key) as connection:
-            connection.execute(CASES.insert().values(_encoded(asdict(case))))
+            connection.execute(CASES.insert().values(_encoded(asdict(case)) | {"search": folded(case.label)}))
             connection.execute(EVENTS.insert().values(_encoded(asdict(event))))
 
     def append(self, case: CaseRow, event: Event, key: Key | None) -> None:
@@ -154,7 +161,14 @@ class Store:
             ).scalar_one_or_none()
             if version is None:
                 return False
-            gone = {"label": "", "state": "deleted", "prediction": None, "probability": None, "spent": None}
+            gone = {
+                "label": "",
+                "search": "",
+                "state": "deleted",
+                "prediction": None,
+                "probability": None,
+                "spent": None,
+            }
             connection.execute(CASES.update().where(of_case).values(**gone, version=version + 1, updated=event.at))
             connection.execute(KEYS.update().where(KEYS.c.case_id == case_id).values(digest=None))
             connection.execute(EVENTS.delete().where(EVENTS.c.case_id == case_id))
@@ -164,7 +178,7 @@ class Store:
 
     def case(self, case_id: str) -> CaseRow | None:
         """A case that is not deleted."""
-        query = sa.select(CASES).where(CASES.c.id == case_id, CASES.c.state != "deleted")
+        query = sa.select(*SHOWN).where(CASES.c.id == case_id, CASES.c.state != "deleted")
         rows = self._read(query)
         return CaseRow(**_decoded(rows[0])) if rows else None
 
@@ -172,10 +186,18 @@ class Store:
         """How many cases match, and some of them, the ones changed last first."""
         wanted = CASES.c.state != "deleted" if state == "all" else CASES.c.state == state
         if search:
-            wanted &= CASES.c.label.icontains(search, autoescape=True) | CASES.c.id.startswith(search, autoescape=True)
-        some = sa.select(CASES).where(wanted).order_by(CASES.c.updated.desc(), CASES.c.id).offset(offset).limit(limit)
+            inside = sa.func.instr if self._engine.dialect.name == "sqlite" else sa.func.strpos  # faster than LIKE
+            wanted &= (inside(CASES.c.search, folded(search)) > 0) | CASES.c.id.startswith(search, autoescape=True)
+        some = sa.select(*SHOWN).where(wanted).order_by(CASES.c.updated.desc(), CASES.c.id).offset(offset).limit(limit)
         count = self._read(sa.select(sa.func.count().label("total")).select_from(CASES).where(wanted))
-        return count[0]["total"], [CaseRow(**_decoded(row)) for row in self._read(some)]
+        total = count[0]["total"]
+        return total, [CaseRow(**_decoded(row)) for row in self._read(some)] if total > offset else []
+
+    def same_name(self, case: str, label: str) -> list[str]:
+        """The other cases of that label, in any case of letters; none for an empty label."""
+        of_label = (CASES.c.search == folded(label), CASES.c.state != "deleted", CASES.c.id != case)
+        query = sa.select(CASES.c.id).where(*of_label).order_by(CASES.c.updated.desc(), CASES.c.id).limit(MOST_NAMED)
+        return [row["id"] for row in self._read(query)] if label else []
 
     def events(self, case_id: str, after: int = 0) -> list[Event]:
         """The events of a case after a version, in order."""
@@ -188,19 +210,24 @@ class Store:
         They are read in parts: a client that reads slowly must not hold a connection.
         """
         place = (EVENTS.c.at, EVENTS.c.case_id, EVENTS.c.version)
-        query = sa.select(CASES.c.label, EVENTS).join(CASES).order_by(*place).limit(TRAIL_PART)
+        query = sa.select(EVENTS).order_by(*place).limit(TRAIL_PART)
         if case_id is not None:
             query = query.where(EVENTS.c.case_id == case_id)
         part = query
-        while rows := self._read(part):
+        while True:
+            found = part.subquery()
+            labelled = sa.select(CASES.c.label, found).join(CASES, CASES.c.id == found.c.case_id)
+            rows = self._read(labelled.order_by(found.c.at, found.c.case_id, found.c.version))
             for row in rows:
-                found = _decoded(row)
-                yield found.pop("label"), Event(**found)
+                event = _decoded(row)
+                yield event.pop("label"), Event(**event)
+            if len(rows) < TRAIL_PART:
+                return
             part = query.where(sa.tuple_(*place) > tuple(rows[-1][column.name] for column in place))
 
     def used(self, by: str, key: str) -> Key | None:
         """What a key was used for."""
-        query = sa.select(KEYS).where(KEYS.c.by == by, KEYS.c.key == key)
+        query = sa.select(KEYS).where(KEYS.c.by == by, KEYS.c.key == _hashed(by, key))
         rows = self._read(query)
         return Key(**rows[0]) if rows else None
 
@@ -214,7 +241,7 @@ class Store:
         with self._writing.begin() as connection:
             if key is not None:
                 try:
-                    connection.execute(KEYS.insert().values(asdict(key)))
+                    connection.execute(KEYS.insert().values(asdict(key) | {"key": _hashed(key.by, key.key)}))
                 except IntegrityError:
                     raise KeyTaken from None
             yield connection
@@ -225,6 +252,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def folded(text: str) -> str:
+    """Text without the case of letters and without what is written in two ways: "mÜLLER" is "Müller"."""
+    return unicodedata.normalize("NFKC", text.casefold())
+
+
+def _hashed(by: str, key: str) -> str:
+    return hashlib.sha256(f"{by}\0{key}".encode()).hexdigest()
+
+
 def _encoded(row: dict[str, Any]) -> dict[str, Any]:
     return {
         name: json.dumps(value) if name in ("value", "prediction") and value is not None else value
@@ -233,7 +269,8 @@ def _encoded(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _decoded(row: Any) -> dict[str, Any]:
-    return {
-        name: json.loads(value) if name in ("value", "prediction") and value is not None else value
-        for name, value in row.items()
-    }
+    found = dict(row)
+    for name in ("value", "prediction"):
+        if found.get(name) is not None:
+            found[name] = json.loads(found[name])
+    return found

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from askwise.web.store import Event
@@ -41,15 +42,19 @@ def as_json(trail: Iterable[tuple[str, Event]]) -> Iterator[str]:
 
 def as_csv(trail: Iterable[tuple[str, Event]]) -> Iterator[str]:
     """A CSV file, line by line; text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    yield _line(COLUMNS)
-    for row in _rows(trail):
-        yield _line([_cell(row[name]) for name in COLUMNS])
+    line = io.StringIO()
+    writer = csv.writer(line)
+    for cells in chain([COLUMNS], ([_cell(row[name]) for name in COLUMNS] for row in _rows(trail))):
+        writer.writerow(cells)
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
 
 
 def _rows(trail: Iterable[tuple[str, Event]]) -> Iterator[dict[str, Any]]:
     for label, event in trail:
-        row = {"case": event.case_id, "label": label, "event": event.type}
-        yield {name: row[name] if name in row else getattr(event, name) for name in COLUMNS}
+        given = vars(event) | {"case": event.case_id, "label": label, "event": event.type}
+        yield {name: given[name] for name in COLUMNS}
 
 
 def _cell(value: Any) -> Any:
@@ -58,9 +63,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value
-
-
-def _line(cells: Iterable[Any]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue()

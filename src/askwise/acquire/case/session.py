@@ -138,14 +138,15 @@ class Session:
         """
         return suggested_set(self._state, self._policy, 0, price)
 
-    def why(self, desk: Desk | None = None) -> dict[str, Any]:
+    def why(self, desk: Desk | None = None, outcomes: bool = True) -> dict[str, Any]:
         """Why this feature comes next, or why none does, ready for JSON; works for every model and policy.
 
         `text` says it in words, with the labels, units and currency of `desk`. `advice` is "ask", "stop" (the stopping
         rule is met), "nothing left" or "hand over" (to a person, by `calibrate_handover`); `decision` and `probability`
         are the current ones. Of the suggested `feature`: its `price`, the `reason`, the probability that its answer
         will `change` the decision, its likely answers and where each leads (`outcomes`), and the `alternatives` with
-        their prices. `hint` says that one could stop.
+        their prices. `hint` says that one could stop. Most of the time is that of `outcomes`: without them, nothing
+        is said of likely answers, and `change` is None.
         """
         desk, suggestion = Desk.checked(desk), self.suggest()
         if suggestion is None:
@@ -154,7 +155,7 @@ class Session:
             if handed is not None and handed["advice"] == "hand over":
                 found |= {"advice": "hand over", "text": f"Hand this case to a person: {handed['reason']}."}
             return found
-        return why_next(self._state, self._policy, suggestion, desk)
+        return why_next(self._state, self._policy, suggestion, desk, outcomes)
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""

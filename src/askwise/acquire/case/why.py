@@ -28,9 +28,11 @@ LEAST_GAIN = 0.001
 """Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
 
 
-def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk) -> dict[str, Any]:
+def why_next(
+    state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True
+) -> dict[str, Any]:
     """Why `suggestion` comes next in the one case of `state`; see `Session.why`."""
-    ahead = answers_ahead(state, state.schema.position(suggestion.feature))
+    ahead = answers_ahead(state, state.schema.position(suggestion.feature)) if outcomes else None
     found = {
         "advice": "ask",
         **_decision_now(state),
@@ -42,15 +44,14 @@ def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: D
         "alternatives": _alternatives(state, policy, suggestion),
         "hint": _hint(state, policy, suggestion),
     }
-    return {**found, "text": _in_words(found, ahead, desk)}
+    return {**found, "text": _in_words(found, ahead, desk, _is_novel(state))}
 
 
 def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | None, desk: Desk) -> dict[str, Any]:
     """Why nothing more is suggested in the one case of `state`."""
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
-    reason = _stopped(stop, guarantee) if stopped else _nothing_left(state, desk)
-    if stopped and _is_novel(state):
-        reason += " However, the case is unlike the training rows: do not rely on the prediction."
+    novel = _is_novel(state)
+    reason = _stopped(stop, guarantee, novel) if stopped else _nothing_left(state, desk)
     found = {
         "advice": "stop" if stopped else "nothing left",
         **_decision_now(state),
@@ -62,7 +63,7 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
         "alternatives": [],
         "hint": None,
     }
-    return {**found, "text": f"{reason}\n{_so_far(found)}"}
+    return {**found, "text": f"{reason}\n{_so_far(found, novel)}"}
 
 
 def _decision_now(state: Acquisition) -> dict[str, Any]:
@@ -111,9 +112,9 @@ def _is_novel(state: Acquisition) -> bool:
     return novelty is not None and bool(novelty.excess(state.rows)[0] > 0)
 
 
-def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk) -> str:
+def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:
     feature = found["feature"]
-    lines = [f"Next: {desk.label(feature)} ({desk.money(found['price'])}). {found['reason']}", _so_far(found)]
+    lines = [f"Next: {desk.label(feature)} ({desk.money(found['price'])}). {found['reason']}", _so_far(found, novel)]
     if ahead is not None:
         lines.append(_change_in_words(found, ahead))
         lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
@@ -124,7 +125,10 @@ def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk) -> 
     return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
 
 
-def _so_far(found: dict[str, Any]) -> str:
+def _so_far(found: dict[str, Any], novel: bool) -> str:
+    """The decision with its probability, which says nothing where the model has seen no such case."""
+    if novel:
+        return f"So far: {found['decision']}. The case is unlike the training rows: do not rely on it."
     return f"So far: {found['decision']}, {percent(found['probability'])}."
 
 
@@ -151,7 +155,11 @@ def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
     return f"{said}, {percent(min(other['relative_gain'], 1.0))})"
 
 
-def _stopped(stop: Stopping | None, guarantee: str | None) -> str:
+def _stopped(stop: Stopping | None, guarantee: str | None, novel: bool) -> str:
+    if isinstance(stop, CalibratedStop) and novel:
+        return (
+            "Stop: no further answer is asked for. The guarantee does not hold: the case is unlike the training rows."
+        )
     if isinstance(stop, CalibratedStop):
         return f"Stop: further answers are unlikely to change the decision. {guarantee}"
     if isinstance(stop, PaysOff):

@@ -51,6 +51,7 @@ const place = (id) => `cases/${encodeURIComponent(id)}`;
 export const getSelector = () => json("GET", "selector");
 export const listCases = (query) => json("GET", `cases?${new URLSearchParams(query)}`);
 export const getCase = (id) => json("GET", place(id));
+export const getWhy = (id) => json("GET", `${place(id)}/why`);
 export const startCase = (body) => json("POST", "cases", body);
 export const sendEvent = (id, event) => json("POST", `${place(id)}/events`, event);
 export const deleteCase = (id) => call("DELETE", place(id));

@@ -3,7 +3,7 @@
 import { deleteCase, getCase, sendEvent, trailFile } from "./api.js";
 import { announce, ask, byId, h, show } from "./dom.js";
 import { adviceCard, nextCard, ranking } from "./next.js";
-import { budgetCard, predictionCard, stepsCard } from "./sofar.js";
+import { budgetCard, predictionCard, stepsCard, unlike } from "./sofar.js";
 import { date, percent, shown, t } from "./words.js";
 
 let view = null; // the case on the screen
@@ -15,6 +15,7 @@ export async function caseView(id, selector, fail) {
   const mine = view;
   try {
     mine.case = await getCase(id);
+    mine.namesakes = mine.case.same_name ?? [];
   } catch (error) {
     return fail(error);
   }
@@ -46,13 +47,13 @@ function draw(focus = "answer") {
   const feature = open ? (view.chosen ?? report.suggestion) : null;
   const next = feature && spec(feature) ? nextCard(context(feature)) : null;
   show(h("div", { class: "view case" },
-    header(one), view.notice,
+    header(one), view.notice, namesakes(view.namesakes),
     h("div", { class: "columns" },
       h("div", { class: "work" },
         adviceCard(context(feature)), next?.node, open ? ranking(context(feature)) : null,
         stepsCard(one, spec, undoButton(one))),
       h("div", { class: "now" },
-        predictionCard(report, selector.classes, selector.guarantee?.coverage), budgetCard(report))),
+        predictionCard(report, selector.classes, selector.guarantee?.coverage, labelOf), budgetCard(report))),
     footer(one, selector)));
   view.next = next;
   const target = focus === "answer" ? (next ?? byId("advice")) : byId(focus);
@@ -75,6 +76,13 @@ function header(one) {
     one.state === "finished"
       ? h("button", { type: "button", id: "reopen", class: "primary", onclick: () => send({ type: "reopen" }) }, t("reopen"))
       : one.advice === "ask" && h("button", { type: "button", id: "finish", onclick: () => send({ type: "finish" }) }, t("finish")));
+}
+
+/** Two people may have started the same case: say so, and offer the other one. */
+function namesakes(ids) {
+  if (!ids.length) return null;
+  return h("p", { class: "notice warn", id: "namesakes" }, t("same name", { count: ids.length }), " ",
+    h("a", { href: `#/case/${encodeURIComponent(ids[0])}` }, t("same name look")));
 }
 
 function undoButton(one) {
@@ -130,7 +138,7 @@ function accept(event, newer) {
   if (event.feature) delete view.drafts[event.feature];
   draw(event.type === "reopen" || event.type === "finish" ? "title" : "answer");
   const { report } = newer;
-  const now = t("now", { prediction: report.prediction, share: percent(report.probabilities[String(report.prediction)]) });
+  const now = t("now", { prediction: report.prediction, share: unlike(report) ? t("unreliable") : percent(report.probabilities[String(report.prediction)]) });
   const next = report.suggestion && newer.state === "open" ? t("next is", { test: labelOf(report.suggestion) }) : t(`advice ${newer.advice}`);
   announce(`${t(`done ${event.type}`)} ${now} ${next}`);
 }

@@ -41,7 +41,7 @@ export function unusual(feature, value) {
   return (feature.kind === "group" ? feature.columns : [feature]).flatMap((one) => {
     const cell = cells[one.name];
     if (typeof cell !== "number" || !((one.low ?? cell) > cell || (one.high ?? cell) < cell)) return [];
-    return [t("outside range", { label: one.label || one.name, value: shown(cell, one.unit), range: hintOf(one) })];
+    return [t("outside range", { label: one.label || one.name, value: shown(cell, one.unit), range: rangeOf(one) })];
   });
 }
 
@@ -64,10 +64,18 @@ function part(one, draft, label) {
   };
 }
 
-function hintOf(one) {
-  const [low, high] = [one.low, one.high].map((end) => (end === null || end === undefined ? "…" : number(end)));
-  if (one.kind !== "number" || low === high) return "";
-  return t("range", { low, high, unit: one.unit ?? "" }).trim();
+/** The range in words: where the model has seen values, or what whoever wrote the price list expects. */
+function rangeOf(one) {
+  if (one.kind !== "number") return "";
+  return between(one.seen === false ? "range expected" : "range", one.low, one.high, one.unit);
+}
+
+/** The range, and the reference interval where one is given, which is something else. */
+const hintOf = (one) => [one.reference && between("reference", ...one.reference, one.unit), rangeOf(one)].filter(Boolean).join(" · ");
+
+function between(key, from, to, unit) {
+  const [low, high] = [from, to].map((end) => (end === null || end === undefined ? "…" : number(end)));
+  return low === high ? "" : t(key, { low, high, unit: unit ?? "" }).trim();
 }
 
 function typed(one, id, label, described, raw = "") {

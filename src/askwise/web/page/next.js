@@ -1,5 +1,6 @@
 // What to do next: the suggested test with its price and expected gain, the others to choose from, or the advice to stop.
 
+import { getWhy } from "./api.js";
 import { bar, h } from "./dom.js";
 import { field, unusual } from "./fields.js";
 import { warning } from "./warning.js";
@@ -54,7 +55,7 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
     h("div", { class: "name" }, h("h2", { id: "next-title" }, labelOf(feature)),
       h("span", { class: "price" }, entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
     h("p", { class: "gain" }, entry ? gainInWords(entry, report) : t("gain unknown")),
-    suggested ? whyBox(one.why, labelOf, spec) : h("p", { class: "hint" },
+    suggested ? whyBox(one, labelOf, spec) : h("p", { class: "hint" },
       report.suggestion ? t("instead", { test: labelOf(report.suggestion) }) : t("instead of nothing")),
     suggested && one.why?.hint ? h("p", { class: "notice good" }, t("could stop")) : null,
     form);
@@ -70,17 +71,26 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
   };
 }
 
-/** Why this test: the likely answers and where each leads; in the words of the server where there are none. */
-function whyBox(why, labelOf, spec) {
-  if (!why?.text) return null;
-  const lines = (text) => h("div", { lang: "en" }, text.split("\n").filter((line) => line.trim()).map((line) => h("p", {}, line)));
-  return h("details", { id: "why", class: "why" }, h("summary", {}, t("why")),
-    why.outcomes?.length ? [
-      h("p", { lang: "en" }, why.reason),
-      h("p", {}, why.change ? t("why change", { share: percent(why.change) }) : t("why no change", { decision: why.decision })),
-      outcomes(why, labelOf, spec),
-      why.hint ? h("p", { lang: "en" }, why.hint) : null,
-    ] : lines(why.text));
+/** Why this test: the likely answers and where each leads, asked for when it is opened; until then, or without an answer, what is known already. */
+function whyBox(one, labelOf, spec) {
+  if (!one.why?.text) return null;
+  const inside = h("div", {}, h("p", { lang: "en" }, one.why.reason), h("p", { class: "hint" }, t("why loading")));
+  const box = h("details", { id: "why", class: "why" }, h("summary", {}, t("why")), inside);
+  box.addEventListener("toggle", async () => {
+    const why = await getWhy(one.id).catch(() => one.why);
+    inside.replaceChildren(...reasons(why.version === one.version ? why : one.why, labelOf, spec));
+  }, { once: true });
+  return box;
+}
+
+function reasons(why, labelOf, spec) {
+  if (!why.outcomes?.length) return why.text.split("\n").filter((line) => line.trim()).map((line) => h("p", { lang: "en" }, line));
+  return [
+    h("p", { lang: "en" }, why.reason),
+    h("p", {}, why.change ? t("why change", { share: percent(why.change) }) : t("why no change", { decision: why.decision })),
+    outcomes(why, labelOf, spec),
+    ...(why.hint ? [h("p", { lang: "en" }, why.hint)] : []),
+  ];
 }
 
 function outcomes(why, labelOf, spec) {
@@ -139,10 +149,10 @@ export function adviceCard({ one, report, send }) {
   const finished = one.state === "finished";
   if (!finished && one.advice === "ask") return null;
   const kind = finished ? "finished" : one.advice;
-  return h("section", { class: `card advice ${kind === "stop" ? "good" : ""}`, "aria-labelledby": "advice" },
+  return h("section", { class: `card advice ${kind === "stop" && report.guaranteed !== false ? "good" : ""}`, "aria-labelledby": "advice" },
     h("h2", { id: "advice", tabindex: "-1" }, t(`advice ${kind}`)),
     h("p", {}, t(`advice text ${kind}`)),
-    report.guarantee ? h("blockquote", { lang: "en" }, report.guarantee) : null,
+    report.guarantee ? h("blockquote", { lang: "en", class: report.guaranteed === false ? "void" : "" }, report.guarantee) : null,
     kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
     finished ? null : h("p", { class: "actions" },
       h("button", { type: "button", id: "finish", class: "primary", onclick: () => send({ type: "finish" }) }, t("finish"))));

@@ -5,24 +5,24 @@ import { bar, h } from "./dom.js";
 import { money, number, percent, shown, t } from "./words.js";
 
 /** The prediction, the classes, and how both moved. */
-export function predictionCard(report, order, coverage) {
+export function predictionCard(report, order, coverage, labelOf) {
   const classes = drawn(report.probabilities, order.map(String));
   const before = report.trace.at(-2)?.probabilities;
   const names = report.trace.map((step, k) => (k ? String(k) : t("start")));
   return h("section", { class: "card prediction", "aria-labelledby": "prediction-title" },
     h("h2", { id: "prediction-title", class: "eyebrow" }, t("prediction so far")),
     h("p", { class: "verdict" }, h("span", {}, String(report.prediction)),
-      h("strong", {}, percent(report.probabilities[String(report.prediction)]))),
+      h("strong", { class: unlike(report) ? "doubt" : "" }, unlike(report) ? t("unreliable") : percent(report.probabilities[String(report.prediction)]))),
     h("ul", { class: "classes" }, classes.map(({ label, share, color }) => h("li", {
       class: `${color} ${label === String(report.prediction) ? "predicted" : ""}` },
-      h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, percent(share)),
-      h("span", { class: "change" }, before ? change(share - (before[label] ?? 0)) : "")))),
+      h("span", { class: "label" }, label), bar(share), h("span", { class: "share" }, unlike(report) ? "" : percent(share)),
+      h("span", { class: "change" }, before && !unlike(report) ? change(share - (before[label] ?? 0)) : "")))),
     classes.length < order.length ? h("p", { class: "hint" }, t("other classes", { count: order.length - classes.length })) : null,
     report.trace.length > 1 ? history(report.trace, classes, names) : null,
-    warnings(report),
+    warnings(report, labelOf),
     h("dl", {}, courses(report, order.length)),
     report.prediction_set ? h("p", { class: "hint" }, t("set", { coverage: percent(coverage), classes: report.prediction_set.map(String).join(", ") })) : null,
-    report.guarantee ? h("details", {}, h("summary", {}, t("guarantee")), h("p", { lang: "en" }, report.guarantee)) : null);
+    report.guarantee ? h("details", {}, h("summary", {}, t(report.guaranteed === false ? "not guaranteed" : "guarantee")), h("p", { lang: "en" }, report.guarantee)) : null);
 }
 
 function change(difference) {
@@ -35,7 +35,7 @@ function courses(report, classes) {
   const most = Math.log(classes);
   const of = (pick) => report.trace.map(pick);
   const rows = [
-    course(t("final"), t("final hint"), of((step) => step.decision_is_final), 1, percent(report.decision_is_final)),
+    course(t("final"), t("final hint"), of((step) => step.decision_is_final), 1, unlike(report) ? "–" : percent(report.decision_is_final)),
     course(t("total"), t("total hint"), of((step) => step.uncertainty.total), most, level(report.uncertainty.total / most, 0.3, 0.75)),
   ];
   const { epistemic } = report.uncertainty;
@@ -52,8 +52,11 @@ function level(share, moderate, high) {
   return t(`level ${share < moderate ? "low" : share < high ? "moderate" : "high"}`);
 }
 
-function warnings(report) {
-  const cells = (report.outside ?? []).map((cell) => t("outside", { column: cell.column, value: shown(cell.value) }));
+/** Whether the model has seen no such case: then its probabilities are not to be relied on, and none is shown as a number. */
+export const unlike = (report) => Boolean(report.outside?.length) || report.novelty === "infinite" || report.novelty > 0;
+
+function warnings(report, labelOf) {
+  const cells = (report.outside ?? []).map((cell) => t("outside", { column: labelOf(cell.column), value: shown(cell.value) }));
   if (report.novelty === "infinite" || report.novelty > 0) cells.push(t("novel"));
   return cells.length ? h("div", { class: "notice warn" }, cells.map((text) => h("p", {}, text))) : null;
 }
@@ -80,7 +83,7 @@ export function stepsCard(one, spec, undo) {
   const given = Object.entries(report.known).filter(([name]) => !answered.has(name));
   const name = (feature) => spec(feature)?.label || feature;
   const value = (feature, cell) => shown(cell, spec(feature)?.unit);
-  const after = (step) => `${step.prediction} ${percent(step.probabilities[String(step.prediction)])}`;
+  const after = (step) => `${step.prediction} ${unlike(step) ? `(${t("unreliable")})` : percent(step.probabilities[String(step.prediction)])}`;
   const row = (kind, cells) => h("tr", { class: kind }, cells.map(([title, text, css], k) =>
     (k === 1 ? h("th", { scope: "row", "data-name": title }, text) : h("td", { "data-name": title, class: css ?? "" }, text))));
   const start = after(report.trace[0]);
