@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from askwise.locking import Lock
+from askwise.trees.fuzzy_growth import T_NORMS
 
 WORDS_AT_ONCE = 2_000_000
 WORD = 64
@@ -138,7 +139,7 @@ class FuzzyEvidence:
             [condition.membership(inputs[:, u]) for u, condition in conditions] or [np.empty(len(y))]
         )
         self._classes = np.eye(n_classes)[y]
-        self._join = np.minimum if t_norm == "minimum" else np.multiply
+        self._t_norm = t_norm  # by its name: a function is not data that can be saved
 
     def __call__(self, numbers: np.ndarray) -> np.ndarray:
         """(E, C) sums of memberships; `numbers` as in `CrispEvidence`."""
@@ -149,6 +150,6 @@ class FuzzyEvidence:
             degrees = np.ones((len(part), len(self._classes)))
             for of_column in part.T:
                 asked = np.flatnonzero(of_column >= 0)
-                degrees[asked] = self._join(degrees[asked], self._degrees[of_column[asked]])
+                degrees[asked] = T_NORMS[self._t_norm](degrees[asked], self._degrees[of_column[asked]])
             sums[start : start + step] = degrees @ self._classes
         return sums

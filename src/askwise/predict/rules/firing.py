@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from askwise.trees.fuzzy_growth import T_NORMS
+
 WORD = 64
 
 
@@ -72,7 +74,7 @@ class FuzzyFiring:
     def __init__(self, conditions: Sequence[Sequence[tuple[np.ndarray, Any]]], n_rules: int, t_norm: str) -> None:
         self.n_rules = n_rules
         self._conditions = conditions
-        self._join = np.minimum if t_norm == "minimum" else np.multiply
+        self._t_norm = t_norm  # by its name: a function is not data that can be saved
 
     def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
         """Per column, the degree of each rule's condition, (n, L); 1 for rules without a condition on it."""
@@ -83,7 +85,7 @@ class FuzzyFiring:
         joined = np.ones((n, self.n_rules))
         for u, degrees in enumerate(looked_up):
             seen = present[u] if present.ndim == 1 else present[:, [u]]
-            self._join(joined, degrees, out=joined, where=seen)
+            T_NORMS[self._t_norm](joined, degrees, out=joined, where=seen)
         return joined
 
     def _degrees(self, conditions: Sequence[tuple[np.ndarray, Any]], cells: np.ndarray) -> np.ndarray:
