@@ -50,8 +50,9 @@ def fit_and_save(name: str, n_rows: int, folder: Path) -> None:
 
 
 def keep_busy() -> None:
-    """Compute until ended."""
-    while True:
+    """Compute until ended, or until the process that started it has ended."""
+    parent = multiprocessing.parent_process()
+    while parent is not None and parent.is_alive():
         np.linalg.svd(np.random.default_rng(0).normal(size=(100, 100)))
 
 
