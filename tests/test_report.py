@@ -32,7 +32,8 @@ ORDER = np.array([[1, 0, 2], [1, 2, -1]])
 def make_trajectory(order: np.ndarray = ORDER, features: list[str] = FEATURES) -> Trajectory:
     n, steps = order.shape
     half = np.full(n, 0.5)
-    found = Assessment(np.full((n, 2), 0.5), np.zeros(n, dtype=int), half, np.full((n, 2), 0.5), Uncertainty(*[half] * 7))
+    even = np.full((n, 2), 0.5)
+    found = Assessment(even, np.zeros(n, dtype=int), half, even, Uncertainty(*[half] * 7))
     return Trajectory(
         order=order,
         costs=np.ones(order.shape),

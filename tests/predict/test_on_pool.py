@@ -205,7 +205,7 @@ def test_models_that_do_not_fit_are_asked_as_before():
 
 @pytest.mark.parametrize(("module", "made"), [(pool_trees, "PoolTrees"), (pool_inputs, "PoolClassifiers")])
 def test_an_error_of_our_own_is_not_hidden(module, made, monkeypatch):
-    numbers, labels = correlated_numbers(60, 3, CUTS)
+    numbers, labels = correlated_numbers(60, 5, CUTS)
     model = boosting() if module is pool_trees else make_pipeline(StandardScaler(), GaussianNB())
 
     def broken(*given):
@@ -218,10 +218,10 @@ def test_an_error_of_our_own_is_not_hidden(module, made, monkeypatch):
 
 def test_steps_that_refuse_a_value_are_told_to_the_log(caplog):
     """Numbers are tried beyond their range, which a logarithm with checks refuses; the answers are the model's own."""
-    numbers, labels = correlated_numbers(60, 3, CUTS)
+    numbers, labels = correlated_numbers(60, 5, CUTS)
     model = make_pipeline(PowerTransformer("box-cox"), GaussianNB()).fit(numbers - numbers.min() + 0.1, labels)
     with caplog.at_level("DEBUG", "askwise"):
         predictor = ConditionalPredictor(model, random_state=0).fit(numbers - numbers.min() + 0.1, labels)
     assert predictor._on_pool is None
     assert "Completions are predicted one by one: PowerTransformer" in caplog.text
-    assert np.isfinite(predictor.predict_proba(np.full((1, 3), np.nan))).all()
+    assert np.isfinite(predictor.predict_proba(np.full((1, 5), np.nan))).all()

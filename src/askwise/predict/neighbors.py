@@ -16,7 +16,8 @@ CELLS_AT_ONCE = 4_000_000
 
 GRID = 2.0**20
 """Squared distances of cells are rounded to multiples of 1 / GRID: their sums are then exact in any order, so that a
-distance that grew column by column equals one that was computed at once, and a session equals its row in a batch."""
+distance that grew column by column equals one that was computed at once, and a session has the
+neighbors of its row in a batch."""
 
 
 class Neighbors:
