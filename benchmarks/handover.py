@@ -1,10 +1,10 @@
 """Which cases to hand to a person: is the accuracy promised kept, and how many are handed over?
 
 A population of known truth: a pool of cases is acquired once with a calibrated stop, and calibration rows are drawn
-from it, so that the accuracy of every rule is known exactly. Beside the share handed over stands that of the best single
-measure of uncertainty in hindsight, whose threshold is chosen on the whole pool.
+from it, so that the accuracy of every rule is known exactly. Beside the share handed over stands that of the best
+single measure of uncertainty in hindsight, whose threshold is chosen on the whole pool.
 
-    python benchmarks/handover.py --fits 4 --repeats 50
+    python -m benchmarks.handover --fits 4 --repeats 50
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from benchmarks.rare_classes import MODELS, PRICES, drawn
 
 from askwise import DynamicFeatureSelector, InvalidInput
 from askwise.acquire.stopping.handover import HandoverGoal, calibrated_handover, measures
 from askwise.epistemic import Assessment
 from askwise.uncertainty import Uncertainty
-from rare_classes import MODELS, PRICES, drawn
 
 
 def measured(model: str, accuracy: float, n_fits: int, n_repeats: int, n_cal: int, n_pool: int) -> pd.DataFrame:

@@ -76,17 +76,18 @@ def main() -> None:
 def promise(options: argparse.Namespace) -> None:
     """Draw calibration rows 200 times; the risk is that of many fresh rows, or of all rows outside of fit."""
     goals = {
-        "agreement 95%": Goal(agreement=0.95),
-        "agreement 95%, conditional": Goal(agreement=0.95, conditional=True),
-        "accuracy gap 2%": Goal(accuracy_gap=0.02),
-        "accuracy gap 2%, conditional": Goal(accuracy_gap=0.02, conditional=True),
+        "agreement 95%": Goal(agreement=0.95, per_class=False),
+        "agreement 95%, conditional": Goal(agreement=0.95, conditional=True, per_class=False),
+        "accuracy gap 2%": Goal(accuracy_gap=0.02, per_class=False),
+        "accuracy gap 2%, conditional": Goal(accuracy_gap=0.02, conditional=True, per_class=False),
     }
     for n_cal, selector, pool, population in _populations():
         rng = np.random.default_rng(0)
-        share = selector._early_share(pool, np.inf, cross_fitted=False)[1]
+        share = selector._early_share(pool, None, None, np.inf, cross_fitted=False)[2]
         draws = [pool.take(rng.integers(len(pool), size=n_cal)) for _ in range(N_DRAWS)]
         for title, goal in goals.items():
-            found = np.array([_risks(calibrated_threshold(draw, goal, share), goal, population) for draw in draws])
+            thresholds = [_threshold(draw, goal, share) for draw in draws]
+            found = np.array([_risks(threshold, goal, population) for threshold in thresholds])
             kept = (found[:, : 2 if goal.conditional else 1] <= goal.risk).all(axis=1).mean()
             print(
                 f"  {title:30} kept in {kept:6.1%} of {N_DRAWS} draws of {n_cal} rows (asked: 86%)   "
@@ -115,6 +116,10 @@ def _populations() -> Iterator[tuple[int, DynamicFeatureSelector, FullRuns, Full
     yield 150, selector, runs, runs
 
 
+def _threshold(runs: FullRuns, goal: Goal, share: np.ndarray | None = None) -> float:
+    return calibrated_threshold(runs, goal, goal.requirements(runs, np.unique(runs.full)), share)[0]
+
+
 def _risks(threshold: float, goal: Goal, population: FullRuns) -> tuple[float, float, float]:
     """Risk of all cases, risk of those that stop early (0 if none does), and price as a share of everything."""
     steps = population.stops_at(np.array([threshold]))
@@ -133,7 +138,7 @@ def _average_prices(draws: list[FullRuns], population: FullRuns) -> None:
     everything = population.spent[:, -1].mean()
     for part in (0.2, 0.4):
         asked = part * everything
-        paid = [_price(calibrated_threshold(draw, Goal(average_price=asked)), population) / asked for draw in draws]
+        paid = [_price(_threshold(draw, Goal(average_price=asked)), population) / asked for draw in draws]
         print(
             f"  average price {part:.0%} of everything: paid {np.mean(paid):.3f} +- {np.std(paid):.3f} of the asked one"
         )

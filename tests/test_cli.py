@@ -889,6 +889,7 @@ def test_rows_of_one_group_are_not_on_both_sides_of_the_reference_model():
 
 def test_h_is_help_in_every_command():
     for command in app.registered_commands:
+        assert command.callback is not None
         name = command.callback.__name__
         short, long = run(name, "-h"), run(name, "--help")
         assert short.exit_code == 0, short.output

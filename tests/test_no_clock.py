@@ -98,7 +98,7 @@ def wild_clocks(monkeypatch):
         monkeypatch.setattr(time, f"{name}_ns", lambda: int(1e9 * seconds()))
     own = datetime.datetime
 
-    class Wild(own):
+    class Wild(datetime.datetime):
         @classmethod
         def now(cls, tz=None):
             return own.fromtimestamp(seconds(), tz)
@@ -120,6 +120,7 @@ def everything(model, folder, **options):
     owner.fit(X.iloc[TRAIN], Y.iloc[TRAIN])
     partly = X.iloc[TEST].mask(np.random.default_rng(0).random((len(TEST), X.shape[1])) < 0.6)
     run = owner.acquire(X.iloc[TEST], budget=5)
+    assert owner.calibration_ is not None
     numbers = {
         "temperatures": owner.calibration_.temperatures,
         "proba": owner.predict_proba(partly),

@@ -234,7 +234,8 @@ def test_the_price_of_a_set_is_what_buying_it_costs():
 
 
 def test_true_is_no_price():
-    for costs in ([1, True, 2], {"b": True}, {"b": np.bool_(True)}, np.array([True, True, True]), (False, 1, 1)):
+    given: list[Any] = [[1, True, 2], {"b": True}, {"b": np.bool_(True)}, np.array([True, True, True]), (False, 1, 1)]
+    for costs in given:
         with pytest.raises(InvalidInput, match="costs"):
             Prices(costs).resolve(["a", "b", "c"])
     with pytest.raises(InvalidInput, match="saving"):

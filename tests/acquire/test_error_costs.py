@@ -237,8 +237,10 @@ def test_one_feature_with_every_policy(policy, grouped):
     dear = clone(owner).set_params(estimator=FrozenEstimator(owner.estimator_), costs=[50.0]).fit(X, y)
     assert dear.acquire(X.iloc[:5]).order.size == 0 or (dear.acquire(X.iloc[:5]).order == -1).all()
     session = owner.start()
-    assert session.suggest().feature == owner.features_[0]
+    suggestion = session.suggest()
+    assert suggestion is not None
+    assert suggestion.feature == owner.features_[0]
     assert session.why()["feature"] == owner.features_[0]
-    session.answer(owner.features_[0], dict(X.iloc[0]) if grouped else float(X.iloc[0, 0]))
+    session.answer(owner.features_[0], dict(X.iloc[0]) if grouped else float(X.to_numpy()[0, 0]))
     assert session.suggest() is None
     assert np.isfinite(owner.evaluate(X, y)["total_cost"]).all()

@@ -245,7 +245,9 @@ def test_an_older_database_is_brought_up_to_date(folder, selector, tmp_path, pos
         migrate(url)
         store = Store(url)
         assert [row.id for row in store.cases("mÜLLER", "all", 0, 10)[1]] == ["c" * 32]
-        assert store.used("ann", "plain").case_id == "c" * 32
+        used = store.used("ann", "plain")
+        assert used is not None
+        assert used.case_id == "c" * 32
         with connect(url).connect() as connection:
             assert "plain" not in connection.execute(sa.text("SELECT key FROM idempotency_keys")).scalars().all()
 

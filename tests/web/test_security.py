@@ -258,7 +258,7 @@ def test_slow_connections_keep_nobody_out(serve, token_file, monkeypatch):
         for kind in (one_address, silent, strangers, *([many_addresses] if sys.platform == "linux" else [])):
             held = [kind(i) for i in range(40)]
             for token in (None, TOKENS["bob from ward 3"]):
-                connection = http.client.HTTPConnection(*address, timeout=60)
+                connection = http.client.HTTPConnection(address[0], address[1], timeout=60)
                 connection.request("GET", "/api/cases" if token else "/health", headers=bearer(token) if token else {})
                 assert connection.getresponse().status == 200, kind.__name__
                 connection.close()
