@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 
-def correlated_numbers(n: int, n_features: int, cuts: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def correlated_numbers(n: int, n_features: int, cuts: Sequence[float], seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Three classes by the sum of the first two columns; the fourth nearly repeats the first."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     X[:, 3] = X[:, 0] + 0.3 * rng.normal(size=n)
     return X, np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], cuts)]

@@ -1,4 +1,4 @@
-"""The exceptions of askwise: a base class, and a subclass for errors that the caller can fix."""
+"""The exceptions of askwise, those that the caller can fix among them, and its warnings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ class AskwiseError(Exception):
 
 class InvalidInput(AskwiseError, ValueError):  # noqa: N818 - a name of the public contract
     """A value given by the caller cannot be used; the message says which, why, and what to do."""
+
+
+class AskwiseWarning(UserWarning):
+    """Something that the caller should know about a result, such as a promise that does not cover it."""
 
 
 def listed(names: Iterable[Any], most: int = 20, spell: Callable[[Any], str] = repr) -> str:

@@ -19,10 +19,10 @@ from askwise import DynamicFeatureSelector
 from askwise.desk import Desk, Shown
 
 
-def save_selector(folder: Path) -> None:
-    """Two numbers, a category, a boolean and a group, with prices; quick to load and to ask."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(
+def drawn_rows(seed: int = 0) -> pd.DataFrame:
+    """Four numbers, a category and a boolean."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
         {
             "age": rng.integers(20, 80, 100),
             "pulse": rng.normal(70, 8, 100).round(1),
@@ -32,6 +32,11 @@ def save_selector(folder: Path) -> None:
             "zinc": rng.normal(size=100).round(2),
         }
     )
+
+
+def save_selector(folder: Path) -> None:
+    """Two numbers, a category, a boolean and a group, with prices; quick to load and to ask."""
+    X = drawn_rows()
     y = np.where((X["age"] > 50) ^ X["smoker"], "ill", "well")
     numbers = (OneHotEncoder(handle_unknown="ignore"), ["city"])
     model = make_pipeline(make_column_transformer(numbers, remainder="passthrough"), LogisticRegression(max_iter=1000))

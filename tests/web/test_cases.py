@@ -11,6 +11,7 @@ pytest.importorskip("fastapi")
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from tests.web.conftest import drawn_rows
 
 import askwise
 from askwise.columns import plain
@@ -168,8 +169,7 @@ def test_cases_survive_another_model(folder, selector, sqlite, tmp_path):
 
 def test_a_calibrated_stop_is_used_for_the_budget_it_was_calibrated_for(folder, sqlite):
     selector = askwise.load(folder)
-    rows = selector.schema_.decode(selector.predictor_.training_rows_)
-    selector.calibrate_stop(rows.assign(pulse=rows["pulse"] + 0.05), average_price=2.0)
+    selector.calibrate_stop(drawn_rows(1), average_price=2.0)
     cases = process(folder, selector, sqlite)
     assert "cases cost" in cases.start(NewCase(), "ann")["report"]["guarantee"]
     assert cases.start(NewCase(budget=5), "ann")["report"]["guarantee"] is None
@@ -278,8 +278,8 @@ def test_searches_and_the_trail_read_indexes(sqlite):
 
 def test_the_guarantee_is_shown_on_cases_that_it_holds_for(folder, sqlite):
     selector = askwise.load(folder)
-    rows = selector.schema_.decode(selector.predictor_.training_rows_)
-    selector.calibrate_stop(rows.assign(pulse=rows["pulse"] + 0.05), average_price=3.0)
+    rows = drawn_rows(1)
+    selector.calibrate_stop(rows, average_price=3.0)
     cases = process(folder, selector, sqlite)
     row = rows.iloc[0].to_dict() | {"blood": {"iron": rows["iron"][0], "zinc": rows["zinc"][0]}}
 

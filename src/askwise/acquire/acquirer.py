@@ -35,7 +35,7 @@ from askwise.acquire.suggesting import Suggesting
 from askwise.acquire.trajectory import Trajectory
 from askwise.columns import plain
 from askwise.epistemic import BeliefModel, EpistemicEstimator
-from askwise.errors import InvalidInput
+from askwise.errors import AskwiseWarning, InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
 from askwise.prices import Prices, check_budget, check_budgets
@@ -309,5 +309,6 @@ def _warn_of_departures(departures: Sequence[str]) -> None:
             f"The guarantee of the stop does not hold for {len(apart)} of {len(departures)} cases (for example: "
             f"{apart[0]}). It holds for cases like those of the calibration, with only free features known at the "
             "start; Trajectory.departures says which these are.",
+            AskwiseWarning,
             stacklevel=3,
         )

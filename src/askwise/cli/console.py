@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from askwise.cli.wording import choices_in_words, escaped
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ class RefusedFolder(InvalidInput):
 
 @contextmanager
 def failures(kept: str = "") -> Iterator[None]:
-    """Report an error in one line on standard error, and exit.
+    """Report an error in one line on standard error, and exit; warnings of askwise are shown as notes.
 
     The exit code is 3 for a saved folder that is refused, 2 for other input that cannot be used, 130 for Ctrl-C, and
     otherwise 1.
@@ -35,7 +36,8 @@ def failures(kept: str = "") -> Iterator[None]:
     `kept` tells a user who presses Ctrl-C what is kept and how to resume.
     """
     try:
-        yield
+        with notes():
+            yield
     except AskwiseError as error:
         typer.echo(f"askwise: {escaped(' '.join(str(error).split()))}", err=True)
         codes = {RefusedFolder: 3, InvalidInput: 2, AskwiseError: 1}
@@ -43,6 +45,26 @@ def failures(kept: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"\naskwise: stopped.{kept and f' {kept}'}", err=True)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show each warning of askwise once, as a note on standard error; those of other libraries stay as they are."""
+    said: set[str] = set()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AskwiseWarning)
+        show = warnings.showwarning
+
+        def note(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
+            if not issubclass(category, AskwiseWarning):
+                show(message, category, *where, **how)
+            elif (text := str(message)) not in said:
+                said.add(text)
+                make_console(stderr=True).print(f"Note: {text}", soft_wrap=True)
+
+        warnings.showwarning = note
+        yield
 
 
 @contextmanager

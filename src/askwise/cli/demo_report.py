@@ -29,9 +29,9 @@ from askwise.files import write_whole
 from askwise.plotting import COLORS, INK, PAPER, svg, template
 
 OTHER_COLOR = "#c9ced6"
-WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c")
+WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c", "#3a9d6e")
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
-SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept")
+SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept", "kept_of_worst")
 """Columns of the table of numbers that are shown in percent."""
 
 _BLUE = (0.231, 0.435, 0.831)
@@ -104,11 +104,13 @@ def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "", width: flo
     everything = float((savings["price"] / savings["share"]).max())
     for k, way in enumerate(ways):
         rows = savings[savings["way"] == way].set_index("level").loc[levels]
-        at = np.arange(len(levels)) + 0.26 * ((len(ways) - 1) / 2 - k)
+        at = np.arange(len(levels)) + 0.78 / len(ways) * ((len(ways) - 1) / 2 - k)
         price = rows["price"].to_numpy()
         around = np.abs(np.stack([price - rows["low"], rows["high"] - price]))
         style = {"ecolor": INK, "elinewidth": 1.2}
-        axes.barh(at, price, 0.24, xerr=around, error_kw=style, color=WAY_COLORS[k], label=way, gid=f"savings-{k}")
+        axes.barh(
+            at, price, 0.72 / len(ways), xerr=around, error_kw=style, color=WAY_COLORS[k], label=way, gid=f"savings-{k}"
+        )
         for y, value in zip(at, price, strict=True):
             axes.text(1.01 * everything, y, "never" if np.isnan(value) else f"{value:.3g}", va="center", size=8)
     axes.axvline(everything, color=INK, linestyle="--", linewidth=1.2, label="everything")

@@ -64,10 +64,12 @@ class Findings:
         """Where a stop per case is not the cheapest: by way, (level, price of the stop per case, price of that way)."""
         prices = self.savings.pivot(index="level", columns="way", values="price")
         own, found = prices["stop per case"], {}
-        for way in self.savings["way"].unique():
+        for way, name in {"static order": "one fixed order", "fixed budget": "a fixed budget"}.items():
+            if way not in prices:
+                continue
             rows = [(float(k), float(own[k]), float(prices[way][k])) for k in prices.index if prices[way][k] < own[k]]
             if rows:
-                found[{"static order": "one fixed order", "fixed budget": "a fixed budget"}[way]] = rows
+                found[name] = rows
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from askwise import __version__
 from askwise.acquire.acquirer import FeatureAcquirer
 from askwise.desk import FILE as DESK
 from askwise.desk import Desk
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder
 from askwise.persistence.foreign import is_data
@@ -194,6 +194,7 @@ def _warn_of_another_version(manifest: dict[str, Any]) -> None:
         warnings.warn(
             f"The folder was saved with scikit-learn {saved}, and this is {sklearn.__version__}: models may answer "
             "differently or fail. Install that version, or fit again.",
+            AskwiseWarning,
             stacklevel=3,
         )
 

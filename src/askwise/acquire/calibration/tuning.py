@@ -17,6 +17,7 @@ from askwise.acquire.calibration.visited_states import (
     temperatures,
 )
 from askwise.epistemic import BeliefModel
+from askwise.errors import AskwiseWarning
 from askwise.predict.calibration import USUAL_FLOOR, Calibration, log_losses
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.pooled import PooledPredictor, fit_weights, pooled
@@ -186,5 +187,6 @@ def _warn_if_little(share: float) -> None:
         warnings.warn(
             f"The wrapped model keeps {share:.0%} of the weight in the pooled answers: on unseen, incomplete rows a "
             "simple model of each class predicts better. It probably overfits (regularize it more) or is too simple.",
+            AskwiseWarning,
             stacklevel=4,
         )

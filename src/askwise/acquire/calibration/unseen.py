@@ -22,6 +22,8 @@ PAIRS_UNSEEN = 7
 NEAR = (0.5, 0.1, 0.02, 4e-3, 1e-3, 1e-4)
 """Widths, in standard deviations of the training rows, of the cells in which rows count as nearly equal. Many columns
 need wide cells, in which noise seldom crosses a border; few columns narrow ones, which rows seldom share by chance."""
+WIDEST_PER_COLUMN = 0.01
+"""The widest cell for each column that a table has: in wider ones, new rows of a narrower population would meet."""
 BORDER = 0.381966
 """Where the borders of the cells lie: rounded numbers and means must not lie on them."""
 
@@ -60,7 +62,8 @@ def check_new_rows(
         with np.errstate(over="ignore", invalid="ignore"):
             deviation = np.nanstd(values, axis=0)
         scale = np.where(np.isfinite(deviation) & (deviation > 0), deviation, 1.0)
-        for width in NEAR:
+        widest = WIDEST_PER_COLUMN * len(scale)
+        for width in [width for width in NEAR if width <= widest]:
             cell = np.where(schema.is_category, 1.0, width * scale)
             words = f" nearly, within {width:g} standard deviations in each number,"
             pairs.append((_cells(rows, cell).keys(), _cells(training, cell).keys(), words))

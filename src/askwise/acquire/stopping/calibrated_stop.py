@@ -26,7 +26,7 @@ from askwise.acquire.stopping.guarantee import (
 from askwise.acquire.stopping.prediction_sets import PredictionSets
 from askwise.acquire.stopping.rules import Stopping
 from askwise.columns import plain
-from askwise.errors import InvalidInput
+from askwise.errors import AskwiseWarning, InvalidInput
 from askwise.parameters import POSITIVE, Flag, Number
 from askwise.prices import Prices
 
@@ -391,6 +391,7 @@ class CalibratedStop(Stopping):
             warnings.warn(
                 f"The stop keeps {seen}, far below the {level:.0%} asked for. Calibrate with per_class=True and more "
                 "rows of these classes, or ask for their recall.",
+                AskwiseWarning,
                 stacklevel=3,
             )
 
