@@ -283,7 +283,7 @@ class Dialog:
         """Say why nothing more is suggested; where that is a stopping rule, ask whether to go on nevertheless."""
         found = self.session.why(self.desk)
         self.console.print(f"\n{self._reason(found['reason'])}")
-        if found["advice"] != "stop":
+        if found["advice"] == "nothing left":
             return False
         self.console.print("Press Enter to finish; u undo, m ask for more")
         while (text := self._typed() or "q") not in ("q", "quit", "exit"):

@@ -86,6 +86,16 @@ def evaluate(
     less = f"({summary.saved:.0%} less), the same decision in {summary.kept:.1%}"
     typer.echo(f"Everything known: {desk.amount(summary.everything)} per case, {summary.full_accuracy:.1%} right")
     typer.echo(f"askwise:          {desk.amount(summary.price)} per case {less}")
+    for entry in found.by_class:
+        if entry["kept"] is not None:
+            said = f"{entry['kept']:.1%} of {entry['decided']} decisions kept"
+            if entry["recall"] is not None:
+                said += f", {entry['recall']:.1%} of {entry['cases']} true cases found "
+                said += f"({entry['recall_of_everything']:.1%} with everything known)"
+            typer.echo(f"  {entry['class']}: {said}")
+    if found.handover is not None:
+        over = f"{len(found.handover['cases'])} of {found.n_rows:,} cases ({found.handover['share']:.1%})"
+        typer.echo(f"To a person:      {over}; the page lists them")
     for way, levels in found.cheaper.items():
         at = ", ".join(f"{level:.0%}" for level, _, _ in levels)
         typer.echo(f"Note:             {way} was cheaper than a stop per case at {at} of the decisions (see the page)")

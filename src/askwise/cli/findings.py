@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from askwise.acquire import Random, Trajectory
+from askwise.acquire.stopping.guarantee import exact_interval
 from askwise.cli.console import as_records
+from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.predict.base import class_positions
@@ -18,6 +20,7 @@ from askwise.predict.base import class_positions
 N_RANDOM = 3
 N_STEPS = N_RANDOM + 4
 """Steps that `find` announces."""
+INTERVAL = 0.95
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 N_RESAMPLES = 500
@@ -57,6 +60,8 @@ class Findings:
     asked: list[dict[str, Any]]
     trajectory: Trajectory
     why: dict[str, Any]
+    by_class: list[dict[str, Any]]
+    handover: dict[str, Any] | None
     rejection: dict[str, tuple[np.ndarray, np.ndarray]]
 
     @property
@@ -85,6 +90,8 @@ class Findings:
             "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
             "asked": self.asked,
             "why": self.why,
+            "by_class": self.by_class,
+            "handover": self.handover,
             "rejection": {"share_decided": shares.tolist(), **kept},
         }
 
@@ -117,6 +124,8 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
         asked=_asked(selector, run, desk),
         trajectory=run,
         why=selector.start().why(desk),
+        by_class=_by_class(selector.classes_, run.decision[:, -1], decided, truth) if stopped else [],
+        handover=_handed_over(selector, run),
         rejection={
             "askwise": rejection_curve(right, 1 - run.proba[:, -1].max(axis=1)),
             "everything known": rejection_curve(decided == truth, 1 - full.max(axis=1)),
@@ -158,6 +167,50 @@ def _by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarr
         full_accuracy=float(np.mean(decided == truth)),
         guarantee=promise,
     )
+
+
+def _by_class(classes: np.ndarray, end: np.ndarray, decided: np.ndarray, truth: np.ndarray) -> list[dict[str, Any]]:
+    """What the stop does to each class: decisions (n,) kept of those with everything known, and cases found."""
+    found = []
+    for c, label in enumerate(classes):
+        same, true = decided == c, truth == c
+        low, high = exact_interval(int((end != c)[same].sum()), int(same.sum()), INTERVAL)
+        found.append(
+            {
+                "class": plain(label),
+                "decided": int(same.sum()),
+                "kept": float((end == c)[same].mean()) if same.any() else None,
+                "low": low,
+                "high": high,
+                "cases": int(true.sum()),
+                "recall": float((end == c)[true].mean()) if true.any() else None,
+                "recall_of_everything": float(same[true].mean()) if true.any() else None,
+            }
+        )
+    return found
+
+
+def _handed_over(selector: Any, run: Trajectory) -> dict[str, Any] | None:
+    """The rule for which cases to hand to a person, and these cases, the least certain first; None without a rule."""
+    rule = selector.handover_
+    if rule is None or run.handed_over is None:
+        return None
+    ends = run.said.after(run.n_steps)
+    scores = rule.scores(ends)
+    over = np.flatnonzero(run.handed_over)
+    over = over[np.argsort(-scores[over], kind="stable")]
+    numbers = np.arange(len(scores)) if run.index is None else run.index.to_numpy()
+    cases = [
+        {
+            "case": int(numbers[i]) + 1,  # the number that askwise explain takes
+            "decision": plain(run.classes[ends.decision[i]]),
+            "probability": float(ends.proba[i, ends.decision[i]]),
+            "score": float(scores[i]),
+        }
+        for i in over
+    ]
+    rule_in_words = {"promise": rule.promise, "measure": rule.measure, "reason": rule.reason}
+    return {**rule_in_words, "threshold": rule.threshold, "share": float(run.handed_over.mean()), "cases": cases}
 
 
 def _in_hindsight(savings: pd.DataFrame, everything: float, full_accuracy: float) -> Summary:

@@ -17,12 +17,13 @@ from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
 if TYPE_CHECKING:
+    from askwise.acquire.stopping.calibrated_stop import CalibratedStop
     from askwise.datasets import Dataset
     from askwise.desk import Desk
     from askwise.selector import DynamicFeatureSelector
 
 ENDINGS = (".skops", ".ubj", ".json", ".txt", ".cbm", ".onnx", ".pt2")
-AGREEMENT = 0.95
+AGREEMENT = ACCURACY = 0.95
 
 
 class Train(StrEnum):
@@ -32,6 +33,14 @@ class Train(StrEnum):
     logistic = "logistic"
     boosting = "boosting"
     mlp = "mlp"
+
+
+class PerClass(StrEnum):
+    """For which classes a stop keeps its promise."""
+
+    auto = "auto"
+    always = "always"
+    never = "never"
 
 
 class Rows(StrEnum):
@@ -67,6 +76,23 @@ Agreement = Annotated[
     float | None,
     typer.Option(help="Share of the cases that must stop with the decision that all features lead to (default: 0.95)."),
 ]
+PerClassOption = Annotated[
+    PerClass,
+    typer.Option(
+        help="Whether --agreement is promised for each class as well: auto, where there are enough rows of it; always, "
+        "or refused; never."
+    ),
+]
+HandoverFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--handover", metavar="FILE", help="Other unseen rows with labels, to calibrate which cases go to a person."
+    ),
+]
+Accuracy = Annotated[
+    float | None,
+    typer.Option(help="Share of the cases not handed to a person that must be decided rightly (default: 0.95)."),
+]
 Budget = Annotated[float | None, typer.Option(help="The most that one case may cost.")]
 KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Sign the folder with the key in this file.")]
 RowsOption = Annotated[
@@ -99,6 +125,9 @@ def fit(
     classes: Classes = None,
     calibrate: Calibrate = None,
     agreement: Agreement = None,
+    per_class: PerClassOption = PerClass.auto,
+    handover: HandoverFile = None,
+    accuracy: Accuracy = None,
     budget: Budget = None,
     adaptation: AdaptationOption = Adaptation.auto,
     rows: RowsOption = Rows.training,
@@ -109,8 +138,10 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Wrap your model, or one trained here, and save what the other commands need as a folder."""
-    _check(model, train, classes, calibrate, agreement, budget)
-    for path in (table, prices, groups, calibrate, model, key_file):
+    _check(model, train, classes, budget)
+    _check_share("--agreement", agreement, "--calibrate", calibrate)
+    _check_share("--accuracy", accuracy, "--handover", handover)
+    for path in (table, prices, groups, calibrate, handover, model, key_file):
         if path is not None:
             check_path(path)
     check_place(output)
@@ -120,7 +151,7 @@ def fit(
     from askwise.persistence.folder import read_folder
     from askwise.reference_models import make_model
 
-    with progress(5 if calibrate else 4) as say:
+    with progress(4 + (calibrate is not None) + (handover is not None)) as say:
         say("reading the files")
         work = Fitting(table, target, reading, prices, groups)
         say("loading the model" if model else "preparing the model")
@@ -129,7 +160,11 @@ def fit(
         selector = work.fitted(estimator, adaptation.value, budget, seed)
         if calibrate is not None:
             say("calibrating when to stop")
-            work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement)
+            promise = {PerClass.auto: "auto", PerClass.always: True, PerClass.never: False}[per_class]
+            work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement, promise)
+        if handover is not None:
+            say("calibrating which cases go to a person")
+            work.calibrate_handover(selector, handover, ACCURACY if accuracy is None else accuracy)
         say("saving")
         selector.progress = False  # a server that loads it shows no bars
         with writing(output):
@@ -169,8 +204,6 @@ def _check(
     model: Path | None,
     train: Train | None,
     classes: str | None,
-    calibrate: Path | None,
-    agreement: float | None,
     budget: float | None,
 ) -> None:
     if model is not None and train is not None:
@@ -184,11 +217,14 @@ def _check(
         raise InvalidInput(
             "--classes is for boosters, .onnx and .pt2 models; leave it out where the model knows its classes."
         )
-    if agreement is not None and calibrate is None:
-        raise InvalidInput("--agreement needs --calibrate FILE, rows that the model has not seen.")
-    if agreement is not None and not 0 < agreement < 1:
-        raise InvalidInput(f"--agreement must be between 0 and 1, both excluded; got {agreement}.")
     check_budget_option(budget)
+
+
+def _check_share(option: str, share: float | None, needs: str, path: Path | None) -> None:
+    if share is not None and path is None:
+        raise InvalidInput(f"{option} needs {needs} FILE, rows that the model has not seen.")
+    if share is not None and not 0 < share < 1:
+        raise InvalidInput(f"{option} must be between 0 and 1, both excluded; got {share}.")
 
 
 def _facts(selector: DynamicFeatureSelector, dataset: Dataset, desk: Desk, model: str) -> dict[str, Any]:
@@ -200,4 +236,12 @@ def _facts(selector: DynamicFeatureSelector, dataset: Dataset, desk: Desk, model
         "chosen": "; ".join(choices_in_words(selector.choices_)),
         "everything": f"costs {desk.amount(selector.prices_.total())}",
         "stop": None if stop is None else stop.promise,
+        "kept": None if stop is None else _kept_in_words(stop),
+        "handover": None if selector.handover_ is None else selector.handover_.promise,
     }
+
+
+def _kept_in_words(stop: CalibratedStop) -> str:
+    """What the stop does to each class on the calibration rows."""
+    kept = [f"{one.label} {one.kept:.1%} of {one.rows}" for one in stop.classes if one.rows]
+    return f"on the calibration rows, by class: {', '.join(kept)}"

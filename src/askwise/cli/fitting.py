@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from askwise.cli.console import make_console
 from askwise.cli.options import Reading
-from askwise.cli.own_files import advising_options, read_cases, read_groups
+from askwise.cli.own_files import advising_options, read_cases, read_groups, read_labeled
 from askwise.cli.price_list import read_price_list
 from askwise.cli.user_table import load_user_table
 from askwise.desk import Desk
@@ -83,7 +83,9 @@ class Fitting:
             make_console(stderr=True).print(f"Note: {said}", soft_wrap=True)
         return selector
 
-    def calibrate(self, selector: DynamicFeatureSelector, path: Path, agreement: float) -> None:
+    def calibrate(
+        self, selector: DynamicFeatureSelector, path: Path, agreement: float, per_class: bool | str = "auto"
+    ) -> None:
         """Calibrate when to stop on the rows of a file, with their labels if it has them."""
         desk = Desk.of(selector, self.desk)
         options = replace(self.reading.table, usual_encoding=desk.encoding)
@@ -92,10 +94,21 @@ class Fitting:
         given = cases.pop(self.target) if labeled else None
         labels = None if given is None or given.isna().any() else given.to_numpy(dtype=selector.classes_.dtype)
         try:
-            selector.calibrate_stop(cases, labels, agreement=agreement)
+            selector.calibrate_stop(cases, labels, agreement=agreement, per_class=per_class)
         except InvalidInput as error:
             said = str(error).replace("calibrate_stop", "--calibrate").replace("y_cal", f"the column {self.target!r}")
+            said = said.replace("per_class='auto'", "--per-class auto")
             raise InvalidInput(said.replace("X_cal", f"--calibrate {path}")) from None
+
+    def calibrate_handover(self, selector: DynamicFeatureSelector, path: Path, accuracy: float) -> None:
+        """Calibrate which cases to hand to a person on the labeled rows of a file."""
+        desk = Desk.of(selector, self.desk)
+        cases, labels = read_labeled(path, selector, desk, self.reading, self.target)
+        try:
+            selector.calibrate_handover(cases, labels, accuracy=accuracy)
+        except InvalidInput as error:
+            said = str(error).replace("calibrate_handover", "--handover").replace("calibrate_stop", "--calibrate")
+            raise InvalidInput(said.replace("X_cal", f"--handover {path}")) from None
 
     def _order_columns(self, path: Path, known: Sequence[str]) -> None:
         given = list(map(str, self.dataset.X.columns))

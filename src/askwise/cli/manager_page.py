@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 import askwise
 from askwise.acquire.flowchart.words import percent
 from askwise.cli.demo_report import POLICY_COLORS, WIDTH, draw_savings
-from askwise.cli.findings import Findings
+from askwise.cli.findings import LEVEL, Findings
 from askwise.desk import Desk
 from askwise.plotting import INK, SOFT, svg, template
 
@@ -43,11 +43,18 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
         pictures=pictures,
         asked=found.asked[:MOST_ASKED],
         cheaper=found.cheaper,
+        hindsight=_in_hindsight(found.savings),
         more=max(0, len(found.asked) - MOST_ASKED),
         rows=found.curves.to_dict("records"),
         names=NAMES,
         about=[*about, ("askwise", f"version {askwise.__version__}")],
     )
+
+
+def _in_hindsight(savings: pd.DataFrame) -> dict[str, Any]:
+    """What the stop per case that `Summary` tells of does to the class that loses most."""
+    rows = savings[(savings["level"] == LEVEL) & (savings["way"] == "stop per case")]
+    return {str(name): value for name, value in rows.iloc[0].items()}
 
 
 def _named(savings: pd.DataFrame) -> pd.DataFrame:

@@ -86,6 +86,10 @@ def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
         table |= {f"proba_{label}": found.proba[:, c] for c, label in enumerate(run.classes)}
         if write == "all":
             table |= found.uncertainty.as_dict()
+        if run.departures is not None:
+            table["guaranteed"] = [not why for why in run.departures]
+        if run.handed_over is not None:
+            table["handed_over"] = run.handed_over
     return pd.DataFrame(table)
 
 
@@ -94,6 +98,7 @@ def arrow_table(table: pd.DataFrame, selector: FeatureAcquirer) -> Any:
     import pyarrow as pa
 
     kinds = {"case": None, "n_bought": pa.int64(), "bought": pa.string()}
+    kinds |= dict.fromkeys(("guaranteed", "handed_over"), pa.bool_())
     kinds["prediction"] = pa.array(selector.classes_.tolist()).type
     fields = [pa.array(table[name], type=kinds.get(name, pa.float64())) for name in table.columns]
     return pa.table(dict(zip(table.columns, fields, strict=True)))

@@ -44,6 +44,7 @@ class Description:
         """Everything about the selector, ready for JSON."""
         selector = self._selector
         stop, budget = getattr(selector, "stop_", None), getattr(selector, "budget", None)
+        handover = getattr(selector, "handover_", None)
         return {
             "features": [self._feature(i) for i in range(len(selector.schema_.features))],
             "classes": [plain(label) for label in selector.classes_],
@@ -51,6 +52,7 @@ class Description:
             "everything": float(selector.prices_.total()),  # set-ups that tests share are paid once
             "budget": None if budget is None else float(budget),
             "guarantee": None if stop is None else {"text": stop.promise, "coverage": _coverage(stop)},
+            "handover": None if handover is None else handover.promise,
             "versions": {"askwise": __version__, "model": self.model},
             "texts": {"name": self._name},
         }

@@ -98,7 +98,7 @@ class CaseView(BaseModel):
     report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
     prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
     why: dict[str, Any] = Field(description="`Session.why()` without the likely answers, which /why has.")
-    advice: Literal["ask", "stop", "nothing left"]
+    advice: Literal["ask", "stop", "nothing left", "hand over"]
     same_name: list[str] | None = Field(
         default=None,
         description="When a case is started or read: other cases of that label, at most 100, newest first.",
@@ -143,7 +143,8 @@ class SelectorView(BaseModel):
     classes: list[Any]
     currency: str | None
     budget: float | None
-    guarantee: dict[str, str] | None
+    guarantee: dict[str, str | float | None] | None
+    handover: str | None = Field(default=None, description="What is promised of the cases not handed to a person.")
     versions: dict[str, str]
     texts: dict[str, str]
 

@@ -153,7 +153,8 @@ class Session:
             found = why_finished(self._state, self._stop, self._guarantee(), desk)
             handed = self._handed_over()
             if handed is not None and handed["advice"] == "hand over":
-                found |= {"advice": "hand over", "text": f"Hand this case to a person: {handed['reason']}."}
+                said = f"Hand this case to a person: {handed['reason']}."
+                found |= {"advice": "hand over", "reason": said, "text": said}
             return found
         return why_next(self._state, self._policy, suggestion, desk, outcomes)
 

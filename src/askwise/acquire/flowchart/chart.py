@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,9 @@ class Agreement:
         Share of the rows on which the policy decides like the model with the full row.
     price, policy_price, full_price
         Average price of the chart and of the policy, and the price of everything.
+    by_class
+        (class, rows, share on which the chart decides alike) for each class that the model decides for with the full
+        row.
     """
 
     n_rows: int
@@ -37,6 +40,7 @@ class Agreement:
     price: float
     policy_price: float
     full_price: float
+    by_class: Sequence[tuple[Any, int, float]] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,6 +155,10 @@ class Flowchart:
                 "average_price": self.measured.price,
                 "policy_average_price": self.measured.policy_price,
                 "price_of_everything": self.measured.full_price,
+                "by_class": [
+                    {"class": label, "rows": n_rows, "agreement_with_full_row": share}
+                    for label, n_rows, share in self.measured.by_class
+                ],
             },
             "classes": [plain(label) for label in self.classes],
             "tree": self._as_dict(self.root, iter(range(len(self.leaves)))),

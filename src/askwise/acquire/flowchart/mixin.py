@@ -11,6 +11,7 @@ from askwise.acquire.flowchart.chart import Agreement, Flowchart
 from askwise.acquire.flowchart.growth import AtMost, Ends, Grower
 from askwise.acquire.policies.base import Policy
 from askwise.acquire.stopping.rules import Stopping
+from askwise.columns import plain
 from askwise.errors import InvalidInput
 from askwise.parameters import Whole
 from askwise.prices import check_budget
@@ -93,4 +94,8 @@ def _measured(selector: Any, chart: Flowchart, truth: EncodedRows, rule: AtMost)
         price=float(selector.prices_.total(asked).mean()),
         policy_price=float(ends.spent.mean()),
         full_price=selector.prices_.total(),
+        by_class=[
+            (plain(selector.classes_[c]), int((full == c).sum()), float((decided == full)[full == c].mean()))
+            for c in np.unique(full)
+        ],
     )

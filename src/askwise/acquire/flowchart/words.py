@@ -93,11 +93,13 @@ def facts(chart: Flowchart) -> list[str]:
     """What was measured, in sentences."""
     found = chart.measured
     low, high = interval(found.policy, found.n_rows)
+    of = ", ".join(f"{label}: {percent(share)} of {n_rows}" for label, n_rows, share in found.by_class)
     return [
         f"Decides like the policy in {percent(found.policy)} of {rows(found.n_rows)} held out "
         f"(95% interval {percent(low)} to {percent(high)}), at an average price of {price(found.price)} "
         f"(policy {price(found.policy_price)}, everything {price(found.full_price)}).",
-        f"Decides like the model with the full row in {percent(found.full)} (policy {percent(found.policy_full)}).",
+        f"Decides like the model with the full row in {percent(found.full)} (policy {percent(found.policy_full)}); "
+        f"by its decision {of}.",
     ]
 
 

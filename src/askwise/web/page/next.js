@@ -144,7 +144,7 @@ function folded(items) {
   return [list, h("p", {}, more)];
 }
 
-/** The advice to stop with what the guarantee says, that nothing is left, or that the case is finished. */
+/** The advice to stop with what the guarantee says, to hand the case to a person and why, that nothing is left, or that the case is finished. */
 export function adviceCard({ one, report, send }) {
   const finished = one.state === "finished";
   if (!finished && one.advice === "ask") return null;
@@ -152,6 +152,7 @@ export function adviceCard({ one, report, send }) {
   return h("section", { class: `card advice ${kind === "stop" && report.guaranteed !== false ? "good" : ""}`, "aria-labelledby": "advice" },
     h("h2", { id: "advice", tabindex: "-1" }, t(`advice ${kind}`)),
     h("p", {}, t(`advice text ${kind}`)),
+    report.handover?.advice === "hand over" ? h("p", { id: "handover", lang: "en", class: "notice warn" }, `${finished ? t("advice hand over") : t("because")}: ${report.handover.reason}`) : null,
     report.guarantee ? h("blockquote", { lang: "en", class: report.guaranteed === false ? "void" : "" }, report.guarantee) : null,
     kind === "stop" && !report.guarantee ? h("p", { class: "hint" }, t("no guarantee")) : null,
     finished ? null : h("p", { class: "actions" },
