@@ -102,13 +102,9 @@ def finality(step: Mapping[str, Any]) -> str:
     return f"The decision would stay the same with everything known: {said}"
 
 
-def guarantee_of(report: Mapping[str, Any]) -> str | None:
-    """What the stop promises for a case, or why it promises nothing; None without a calibrated stop."""
-    promise: str | None = report["guarantee"]
-    if promise is None or not report["outside"] or not report.get("guaranteed", True):
-        return promise
-    cells = ", ".join(f"{cell['column']} {shown_value(cell['value'])}" for cell in report["outside"])
-    return f"The guarantee does not hold for this case: outside everything seen in training is {cells}."
+def shown_share(step: Mapping[str, Any], share: float, digits: int = 0) -> str:
+    """A probability of a step; none where the case is unlike everything that it would rest on."""
+    return "" if warnings_of(step) else f"{share:.{digits}%}"
 
 
 def warnings_of(step: Mapping[str, Any]) -> list[str]:
