@@ -91,6 +91,9 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         predicted = self.predict(X) if self.budget is None else self.acquire(X).predict()
         if np.shape(y) not in ((len(predicted),), (len(predicted), 1)):
             raise InvalidInput(f"score needs one label per row, {len(predicted)} in all; got y of shape {np.shape(y)}.")
+        if sample_weight is not None and np.shape(sample_weight) != (len(predicted),):
+            shape = np.shape(sample_weight)
+            raise InvalidInput(f"score: sample_weight must hold {len(predicted)} numbers, one per row; got {shape}.")
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def uncertainty(self, X: Any) -> Uncertainty:

@@ -12,7 +12,7 @@ NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
 NONE_POSSIBLE = "No other rule is possible any more."
 
 # Escape sequences and marks that turn the direction of writing: a name in a file must not command the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str) -> str:
