@@ -634,3 +634,5 @@ def test_wrong_lengths_are_told_by_the_name_of_the_parameter():
     fitted = selector.fit(X, y, sample_weight=np.arange(40))
     with pytest.raises(InvalidInput, match="score needs one label per row, 40 in all"):
         fitted.score(X, y[:3])
+    with pytest.raises(InvalidInput, match="score: sample_weight must hold 40 numbers, one per row"):
+        fitted.score(X, y, sample_weight=np.ones(3))

@@ -212,6 +212,50 @@ def test_nothing_that_is_read_is_overwritten(files, tmp_path):
     assert "holds 1 more than once" in result.stderr
 
 
+def test_acquire_says_for_which_cases_nothing_is_guaranteed(files, tmp_path):
+    folder, _ = files
+    command = ["acquire", folder / "selector", folder / "test.csv", "-o", tmp_path / "o.csv", "--json"]
+    assert json.loads(run(*command, "--no-stop").stdout)["guaranteed"] is None
+    plain = run(*command)
+    table = pd.read_csv(tmp_path / "o.csv")
+    assert json.loads(plain.stdout)["guaranteed"] == table["guaranteed"].sum() > 30
+    pd.read_csv(folder / "test.csv").assign(age=5000).to_csv(tmp_path / "odd.csv", index=False)
+    options: list[tuple[Any, ...]] = [("--known", "age"), ("--known", "age", "--steps")]
+    for more in options:
+        void = run(*command, *more)
+        assert json.loads(void.stdout)["guaranteed"] == 0
+        assert "does not hold for 40 of 40 cases (for example: 'age' was known from the start)" in void.stderr
+        assert "UserWarning" not in void.stderr
+        table = pd.read_csv(tmp_path / "o.csv")
+        assert not table["guaranteed"].any()
+        assert (table["departure"] == "'age' was known from the start").all()
+    odd = ["acquire", folder / "selector", tmp_path / "odd.csv", "-o", tmp_path / "o.csv"]
+    said = run(*odd)
+    table = pd.read_csv(tmp_path / "o.csv")
+    asked = table["bought"].str.contains("age")
+    assert asked.any()
+    assert not table["guaranteed"][asked].any()
+    assert f"{(~table['guaranteed']).sum()} of 40 cases" in said.stderr
+
+
+def test_ask_says_why_nothing_is_guaranteed_and_shows_no_share_beside_a_warning(files, tmp_path):
+    folder, _ = files
+    page = tmp_path / "page.html"
+    early = run("ask", folder / "selector", "--report", page, text="q\n")
+    reason = "No guarantee: the case was ended before its stopping rule stopped it."
+    assert reason in " ".join(early.stdout.split())
+    assert reason in page.read_text(encoding="utf-8")
+    odd = run("ask", folder / "selector", "--yes", "--report", page, text="age = 5000\nq\n").stdout
+    shown = odd[odd.index("5000") :]
+    assert "Do not rely on this prediction" in shown
+    assert "%" not in shown.partition("The case, step by step")[0].partition("Lab panel")[0]
+    last = shown[shown.index("The case, step by step") :]
+    assert "%" not in last[last.index("5000") :]
+    text = page.read_text(encoding="utf-8")
+    assert "unreliable" in text
+    assert "The guarantee does not hold for this case: &#39;age&#39; was known from the start." in text
+
+
 def test_ask_a_saved_selector(files):
     folder, _ = files
     lines = ["why?", "dose = 9", "-", "u", "color = red", "q"]

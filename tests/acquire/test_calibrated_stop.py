@@ -325,6 +325,37 @@ def test_savings_of_wine():
         selector.savings(X[1::2], levels=[95])
 
 
+def test_only_free_features_may_be_answered_in_any_order():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 5)), columns=list("abcde"))
+    y = X.to_numpy() @ [0.3, 0.2, 1.0, 1.0, 1.0] > 0
+    costs = {"a": 0.0, "b": 0.0}
+    options: dict[str, Any] = {
+        "costs": costs,
+        "epistemic": None,
+        "calibration": None,
+        "random_state": 0,
+        "progress": False,
+    }
+    selector = DynamicFeatureSelector(LogisticRegression(), **options).fit(X[:200], y[:200])
+    stop = selector.calibrate_stop(X[200:], agreement=0.95)
+    session = selector.start(stop=stop)
+    first = session.suggest()
+    assert first is not None
+    other = {"a": "b", "b": "a"}[first.feature]
+    session.answer(other, 0.1)
+    session.answer(first.feature, -0.1)
+    assert session.report()["guarantee"] == stop.promise
+    asked = session.suggest()
+    assert asked is not None
+    assert asked.cost == 1.0
+    session.answer(next(name for name in "cde" if name != asked.feature), 0.1)  # of the same price, but not free
+    assert "was answered instead of" in session.report()["guarantee"]
+    for name in "ab":
+        assert selector.start({name: 0.1}, stop=stop).report()["guarantee"] == stop.promise
+    assert "'c' was known from the start" in selector.start({"c": 0.1}, stop=stop).report()["guarantee"]
+
+
 def test_random_orders_can_be_calibrated_too(fitted):
     selector = fitted.with_policy(Random(0))
     rule = selector.calibrate_stop(drawn(150, 1)[0], agreement=0.9)

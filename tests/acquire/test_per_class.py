@@ -1,5 +1,7 @@
 """Promises of a stop for each class, where one class is rare."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,3 +158,39 @@ def test_batches_say_for_which_cases_the_promise_does_not_hold(unbalanced):
     assert [bool(why) for why in run.departures] == [True] * 4 + [False] * 6
     with pytest.warns(UserWarning, match=r"10 of 10 cases .*'a', never missing at calibration, is unavailable"):
         selector.acquire(X[2000:2010], stop="calibrated", available=[False, *[True] * 4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # odd cases are among those of every hospital: no reason to warn of the batch
+        odd = X[2000:2003].copy()
+        odd.iloc[1] = 1e6
+        run = selector.acquire(odd, stop="calibrated")
+    assert [bool(why) for why in run.departures] == [False, True, False]
+    assert "outside of everything seen in training" in run.departures[1]
+    frame = run.to_frame()
+    assert (frame["departure"][frame["case"] == odd.index[1]] == run.departures[1]).all()
+
+
+def test_sessions_and_batches_void_the_promise_alike():
+    """Also for cases no cell of which is odd, but which are unlike all training rows as a whole."""
+    rng = np.random.default_rng(0)
+    a, c = rng.normal(size=(2, 700))
+    X = pd.DataFrame({"a": a, "b": a + 0.1 * rng.normal(size=700), "c": c})
+    y = 10 * (a - X["b"]) + c > 0  # which takes both
+    selector = DynamicFeatureSelector(LogisticRegression(C=100), epistemic=None, random_state=0, progress=False)
+    selector.fit(X[:300], y[:300]).calibrate_stop(X[300:650], agreement=0.97)
+    cases = X[650:].copy()
+    cases.iloc[::5] = [1.5, -1.5, 0.0]  # each value is usual, but a and b have always been alike
+    departures = list(selector.acquire(cases, stop="calibrated").departures or ())
+    void = np.array([bool(why) for why in departures])
+    assert void[::5].all()
+    assert void.sum() < 14
+    for r in range(12):
+        session = selector.start(stop="calibrated")
+        while (suggestion := session.suggest()) is not None:
+            session.answer(suggestion.feature, cases.iloc[r][suggestion.feature])
+        report = session.report()
+        assert report["guaranteed"] is not bool(void[r])
+        if void[r]:
+            assert report["outside"] == []
+            assert departures[r] in report["guarantee"]
+            assert report["prediction_set"] is None
+            assert "Guaranteed" not in session.why()["text"]

@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from askwise import DynamicFeatureSelector, wrap
 from askwise.epistemic import Novelty
+from askwise.epistemic.novelty import _usual
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.rows import EncodedRows
 from askwise.subsets import sample
@@ -266,3 +267,16 @@ def test_without_members_e_stays_unknown_and_novelty_does_not():
     report = alone.start({"age": 300}).report()
     assert report["uncertainty"]["epistemic"] is None
     assert report["novelty"] > 0
+
+
+def test_usual_distances_are_those_of_rows_with_as_many_columns():
+    """By hand: distances 2 and 3 over one and two columns; rows without a neighbour say nothing about theirs."""
+    counts = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3])
+    squared = np.array([0.0, 4.0, 4.0, 4.0, 18.0, 18.0, 18.0, np.inf, np.inf])
+    sizes, usual = _usual(counts, squared)
+    assert sizes.tolist() == [1.0, 2.0]
+    np.testing.assert_allclose(usual, [2.0, 3.0])
+    sizes, usual = _usual(np.array([1, 1, 2]), np.array([0.01, 0.01, 50.0]))
+    np.testing.assert_allclose(usual, [np.sqrt(2), 5.0])  # one category that differs is never unusual
+    sizes, usual = _usual(np.array([1, 2]), np.array([np.inf, np.inf]))
+    assert (sizes.tolist(), usual.tolist()) == ([1.0], [np.sqrt(2)])

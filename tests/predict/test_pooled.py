@@ -168,3 +168,23 @@ def test_missing_cells_of_one_class_do_not_make_it_look_less_variable():
     new = np.column_stack([np.full((500, 2), np.nan), rng.normal(size=(500, 2))])
     assert_allclose(np.exp(made.log_proba(new)).mean(axis=0), 0.5, atol=0.05)
     assert np.abs(made.log_proba(new) - np.log(0.5)).mean() < 0.2
+
+
+def test_few_cases_draw_the_weights_to_one_half():
+    """Where the slope of the log loss of `n_cases` cases balances a pull of 25 times the distance to 1/2."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=600)
+    first = np.exp(log_softmax(rng.normal(size=(600, 3)) + 0.8 * np.eye(3)[labels], axis=1))
+    second = log_softmax(rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[labels], axis=1)
+    parts, far = np.stack([np.log(first), second]), []
+
+    def loss(weights):
+        return -log_softmax(np.tensordot(weights, parts, axes=1), axis=1)[np.arange(600), labels].mean()
+
+    for n_cases in (10, 100, 600):
+        weights = np.array(fit_weights(first, second, labels, n_cases))
+        steps = 1e-5 * np.eye(2)
+        slope = np.array([(loss(weights + step) - loss(weights - step)) / 2e-5 for step in steps])
+        assert_allclose(n_cases * slope, -25.0 * (weights - 0.5), atol=0.02)
+        far.append(np.abs(weights - 0.5).max())
+    assert far[0] < far[1] < far[2]

@@ -116,6 +116,26 @@ def test_what_is_written_and_ids(place):
     assert list(prediction)[4:] == ["prediction", "proba_no", "proba_yes"]
 
 
+def test_cases_without_the_guarantee_are_marked(place, tmp_path):
+    from askwise import load
+
+    selector = load(place / "saved")
+    rng = np.random.default_rng(1)
+    selector.calibrate_stop(pd.DataFrame(rng.normal(size=(90, 4)), columns=list("abcd")), agreement=0.8)
+    selector.save(tmp_path / "saved")
+    pd.DataFrame(rng.normal(size=(50, 4)), columns=list("abcd")).to_parquet(tmp_path / "cases.parquet")
+    given = tmp_path / "saved", tmp_path / "cases.parquet", tmp_path / "out.parquet"
+    options: dict[str, Any] = {"stop": "calibrated", "write": "order", "progress": False, "rows_per_part": STEP}
+    with pytest.warns(UserWarning, match="50 of 50 cases: see the column departure") as warned:
+        found = acquire_parquet(*given, known=["a"], **options)
+    assert len(warned) == 1, "not once for each part"
+    assert found.n_guaranteed == 0
+    table = pd.read_parquet(found.output)
+    assert set(table["departure"]) == {"'a' was known from the start"}
+    assert not table["guaranteed"].any()
+    assert acquire_parquet(*given, **{**options, "stop": None}).n_guaranteed is None
+
+
 def test_bad_input_is_refused_before_anything_is_written(place, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.parquet").write_text("no table")

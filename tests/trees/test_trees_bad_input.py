@@ -97,3 +97,12 @@ def test_a_t_norm_that_is_no_word_is_refused():
     X, y = patients()
     with pytest.raises(InvalidInput, match="t_norm must be"):
         FuzzyTreeClassifier(t_norm=["product"]).fit(X[["age"]], y)  # type: ignore[arg-type]
+
+
+def test_wrong_lengths_are_told_by_the_name_of_the_parameter():
+    X, y = patients()
+    for tree in (FuzzyTreeClassifier(), SubsetCartClassifier()):
+        with pytest.raises(InvalidInput, match=f"y must hold one label per row of X: X has {len(X)} rows and y 2"):
+            tree.fit(X[["age"]], y[:2])
+        with pytest.raises(InvalidInput, match=f"sample_weight must hold one number per row of X, {len(X)} in all"):
+            tree.fit(X[["age"]], y, sample_weight=np.ones(2))

@@ -296,6 +296,7 @@ def test_the_guarantee_is_shown_on_cases_that_it_holds_for(folder, sqlite):
 
     case = cases.start(NewCase(), "ann")
     assert promised(case)[0] is False
+    assert promised(case)[1].startswith("No guarantee yet. Once the stopping rule has stopped the case: ")
     assert promised(finished(case)) == (
         False,
         "No guarantee: the case was finished before the stopping rule stopped it.",

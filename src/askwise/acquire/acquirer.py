@@ -35,6 +35,7 @@ from askwise.acquire.suggesting import Suggesting
 from askwise.acquire.trajectory import Trajectory
 from askwise.columns import plain
 from askwise.epistemic import BeliefModel, EpistemicEstimator
+from askwise.epistemic.novelty import unlike_training
 from askwise.errors import AskwiseWarning, InvalidInput
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
@@ -47,6 +48,9 @@ from askwise.uncertainty import Uncertainty
 
 USUAL_MEMORY = 512.0
 """MiB that a block of `rows_at_once` cases takes, about."""
+
+GUARANTEE_VOID = "The guarantee of the stop does not hold for"
+"""How the warning about cases begins that differ from those of the calibration."""
 
 
 class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
@@ -87,6 +91,9 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         predicted = self.predict(X) if self.budget is None else self.acquire(X).predict()
         if np.shape(y) not in ((len(predicted),), (len(predicted), 1)):
             raise InvalidInput(f"score needs one label per row, {len(predicted)} in all; got y of shape {np.shape(y)}.")
+        if sample_weight is not None and np.shape(sample_weight) != (len(predicted),):
+            shape = np.shape(sample_weight)
+            raise InvalidInput(f"score: sample_weight must hold {len(predicted)} numbers, one per row; got {shape}.")
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def uncertainty(self, X: Any) -> Uncertainty:
@@ -138,8 +145,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         stop
             A `Stopping` rule, or ``"calibrated"`` for that of `calibrate_stop`; None spends what it can or, with
             `error_costs`, what pays for itself. The promise of a calibrated one does not hold for cases that differ
-            from those of the calibration by what is known or unavailable: a warning says so, and
-            `Trajectory.departures` says for which and why.
+            from those of the calibration by what is known or unavailable, of which a warning tells, nor for cases
+            unlike all training rows: `Trajectory.departures` says for which and why.
         available
             (n, M) or (M,) bool: features that can be acquired.
         known
@@ -158,7 +165,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         departures = None
         if isinstance(rule, CalibratedStop):
             departures = rule.conditions.departures(at_start, allowed, self.features_)
-            _warn_of_departures(departures)
+            _warn_of_departures(departures)  # at once: whoever sees it need not wait for the run
         if len(blocks) == 1:
             found = run_episodes(state, truth.values, policy, rule, self.progress)
         else:
@@ -167,7 +174,15 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
                 runs = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(jobs)
                 found = Trajectory.concatenated(list(track(runs, "acquiring", len(blocks), self.progress)))
         handover = self._handover(rule, budget, len(truth))
-        over = None if handover is None else handover.hands_over(found.said.after(found.n_steps))
+        said = found.said
+        over = None if handover is None else handover.hands_over(said.after(found.n_steps))
+        if departures is not None:
+            outside = self._outside(truth.masked(self.schema_.expand(found.mask_after(-1))))
+            if over is not None:  # as in a session
+                over = over | [bool(why or cells) for why, cells in zip(departures, outside, strict=True)]
+            novelty = said.after(found.n_steps).uncertainty.novelty
+            ends = zip(departures, outside, novelty, strict=True)
+            departures = [why or unlike_training(cells, far) for why, cells, far in ends]
         index = X.index if isinstance(X, pd.DataFrame) else None
         return replace(found, index=index, departures=departures, handed_over=over)
 
@@ -216,6 +231,11 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
         return Session(state, self.policy_, known, rule, handover)
+
+    def _outside(self, rows: EncodedRows) -> list[list[dict[str, Any]]]:
+        """For each row its cells outside of everything seen in training; see `Novelty.describe`."""
+        novelty = self.beliefs_.novelty
+        return [[] for _ in range(len(rows))] if novelty is None else novelty.describe(rows)
 
     def default_budgets(self) -> list[float]:
         """The budgets that `evaluate` uses by default."""
@@ -306,7 +326,7 @@ def _warn_of_departures(departures: Sequence[str]) -> None:
     apart = [why for why in departures if why]
     if apart:
         warnings.warn(
-            f"The guarantee of the stop does not hold for {len(apart)} of {len(departures)} cases (for example: "
+            f"{GUARANTEE_VOID} {len(apart)} of {len(departures)} cases (for example: "
             f"{apart[0]}). It holds for cases like those of the calibration, with only free features known at the "
             "start; Trajectory.departures says which these are.",
             AskwiseWarning,

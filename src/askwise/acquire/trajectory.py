@@ -133,6 +133,7 @@ class Trajectory:
             table[name] = values[case, step]
         if self.departures is not None:
             table["guaranteed"] = np.array([not why for why in self.departures])[case]
+            table["departure"] = np.array(self.departures, dtype=object)[case]
         if self.handed_over is not None:
             table["handed_over"] = self.handed_over[case]
         return pd.DataFrame(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from askwise.cli.options import (
     check_saved,
     with_options,
 )
+from askwise.cli.wording import escaped
 from askwise.errors import InvalidInput
 from askwise.tables import check_path
 
@@ -93,19 +95,30 @@ def acquire(
     run = Resumable(output, [(folder / "manifest.json").read_bytes(), cases.read_bytes()], options)
     with failures(f"Finished cases are kept in {run.parts}; the same command resumes."):
         table = run.complete(selector, frame)
-    average = float(table.groupby("case", sort=False)["spent"].last().mean())
+    ends = table.groupby("case", sort=False).last()
+    average = float(ends["spent"].mean())
     facts = {
         "cases": len(frame),
         "resumed": run.resumed,
         "average_price": average,
         "stop": stop,
+        "guaranteed": None if stop is None else int(ends["guaranteed"].sum()),
         "output": str(output),
     }
+    if stop is not None and not ends["guaranteed"].all():
+        void = ends["departure"][~ends["guaranteed"].astype(bool)]
+        _say_void(len(frame), len(void), f" (for example: {void.iloc[0]})")
     if as_json:
         print_json(facts)
         return
     again = f" ({run.resumed:,} of them in an earlier run)" if run.resumed else ""
     typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)} each on average: {output}")
+
+
+def _say_void(n_cases: int, n_void: int, example: str = "") -> None:
+    """The cases without the guarantee, on standard error: who only reads the average must know of them."""
+    said = f"The guarantee of the stop does not hold for {n_void:,} of {n_cases:,} cases{example}; the columns "
+    typer.echo(escaped(f"{said}guaranteed and departure say for which, and why."), err=True)
 
 
 def _stop(calibrated: bool, budget: float | None, no_stop: bool, folder: Path) -> str | None:
@@ -134,6 +147,7 @@ def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: boo
 
 def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
     """Acquire in bounded memory, and say what was written."""
+    from askwise.acquire.acquirer import GUARANTEE_VOID
     from askwise.cli.own_files import advising_options
     from askwise.persistence.folder import read_folder
     from askwise.scale import acquire_parquet
@@ -142,12 +156,16 @@ def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dic
         has_stop = read_folder(folder, None, only=())[0]["stop"] is not None
         stop = _stop(has_stop, options["budget"], no_stop, folder)
         try:
-            done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", GUARANTEE_VOID)  # which is said below
+                done = acquire_parquet(folder, cases, output, stop=stop, write="all", **options)
         except InvalidInput as error:
             raise InvalidInput(advising_options(error)) from None
+    if done.n_guaranteed is not None and done.n_guaranteed < done.n_cases:
+        _say_void(done.n_cases, done.n_cases - done.n_guaranteed)
     if as_json:
         facts = {"cases": done.n_cases, "parts": done.n_parts, "parts_resumed": done.n_resumed}
-        print_json({**facts, "stop": stop, "output": str(output)})
+        print_json({**facts, "stop": stop, "guaranteed": done.n_guaranteed, "output": str(output)})
         return
     again = f" ({done.n_resumed} of {done.n_parts} parts in an earlier run)" if done.n_resumed else ""
     typer.echo(f"{done.n_cases:,} cases{again}: {output}")

@@ -64,7 +64,7 @@ def ask(
     if dialog.volunteered:
         console.print(f"Volunteered, and shown as known from the start: {', '.join(dialog.volunteered)}.")
     if page is not None:
-        write_report(page, _page(folder, made, selector, setup, story))
+        write_report(page, _page(folder, made, selector, setup, story, dialog.guaranteed))
         console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
     if setup.as_json:
         why = dialog.session.why(desk)
@@ -93,10 +93,11 @@ def _opened(folder: Path, opening: Opening) -> tuple[Any, Any, Any]:
     return *open_saved(folder, opening), None
 
 
-def _page(folder: Path | None, rows: Any, selector: Any, setup: Setup, story: Any) -> Report:
+def _page(folder: Path | None, rows: Any, selector: Any, setup: Setup, story: Any, guaranteed: str | None) -> Report:
     from askwise.cli.demo_report import Report
     from askwise.cli.prepare import about
 
     if folder is None:
         return Report(f"{rows.dataset.name}, {rows.model}", about(rows, selector, setup), story)
-    return Report(folder.resolve().name, [("selector", str(folder))], story)
+    promise = [] if guaranteed is None else [("guarantee", guaranteed)]
+    return Report(folder.resolve().name, [("selector", str(folder)), *promise], story)

@@ -26,7 +26,7 @@ from askwise.cli.answers import (
 )
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings, show_set
-from askwise.cli.wording import finality, guarantee_of, shown_number
+from askwise.cli.wording import finality, shown_number, shown_share
 from askwise.columns import Column
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
@@ -83,6 +83,8 @@ class Dialog:
             reply = self._ask(suggestion.feature, suggestion)
             if reply is Command.STOP:
                 self.console.print("\nStopped.")
+                if (said := self.guaranteed) is not None:
+                    self.console.print(said)
                 return
             if reply is None:
                 continue
@@ -98,6 +100,19 @@ class Dialog:
     def volunteered(self) -> list[str]:
         """Features whose values were typed as NAME = VALUE; the steps show them as known from the start."""
         return [name for name, value in self.known.items() if name not in self.given or self.given[name] != value]
+
+    @property
+    def guaranteed(self) -> str | None:
+        """What is guaranteed for the case if it ends here, or why nothing is; None without a calibrated stop."""
+        if self.selector.stop_ is None or self.budget is not None:
+            return None
+        report = self.session.report()
+        if self.stop is None:
+            return "No guarantee: the case went on after its stopping rule had stopped it."
+        if report["guarantee"] == self.selector.stop_.promise and not report["guaranteed"]:
+            return "No guarantee: the case was ended before its stopping rule stopped it."
+        promise: str | None = report["guarantee"]
+        return promise
 
     def _take(self, feature: str, answer: Any, volunteered: bool) -> None:
         """Enter an answer; the case stays as it was if the model fails on it."""
@@ -282,7 +297,7 @@ class Dialog:
     def _goes_on(self) -> bool:
         """Say why nothing more is suggested; where that is a stopping rule, ask whether to go on nevertheless."""
         found = self.session.why(self.desk)
-        self.console.print(f"\n{self._reason(found['reason'])}")
+        self.console.print(f"\n{found['reason']}")
         if found["advice"] == "nothing left":
             return False
         self.console.print("Press Enter to finish; u undo, m ask for more")
@@ -290,6 +305,7 @@ class Dialog:
             if text == "m":
                 self.stop = None
                 self.session = self._replayed(self.known, self.steps)
+                print_indented(self.console, "You go on without the guarantee.", "yellow")
             elif text == "u" and self.past:
                 self._undo()
             else:
@@ -304,7 +320,9 @@ class Dialog:
         ranked = sorted(report["probabilities"].items(), key=lambda item: -item[1])
         width = max(len(label) for label, _ in ranked)
         for label, share in ranked[:MOST_CLASSES_SHOWN]:
-            self.console.print(f"  {label:<{width}}  {bar(self.console, share, 24)} {share:6.1%}", style="cyan")
+            self.console.print(
+                f"  {label:<{width}}  {bar(self.console, share, 24)} {shown_share(report, share, 1):>6}", style="cyan"
+            )
         if len(ranked) > MOST_CLASSES_SHOWN:
             self.console.print(f"  ... and {len(ranked) - MOST_CLASSES_SHOWN} classes that are less likely")
         left = report["budget_left"]
@@ -314,17 +332,12 @@ class Dialog:
         money = [f"spent {amount(report['spent'])}", "no limit" if left is None else f"left {amount(left)}"]
         print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
         print_indented(self.console, finality(report))
-        guarantee = guarantee_of(report)
+        guarantee = report["guarantee"]
         if guarantee not in (None, self.told):
             self.told = guarantee
             print_indented(self.console, guarantee, "yellow")
         print_warnings(self.console, report, 2)
         print_rules(self.console, report, MOST_RULES_SHOWN, indent=2)
-
-    def _reason(self, said: str) -> str:
-        """Why the case ends, without the promise of the stop where it is void for this case."""
-        promise = self.selector.stop_.promise if self.selector.stop_ else ""
-        return said.replace(promise, guarantee_of(self.session.report()) or "") if promise else said
 
     def _complain(self, error: InvalidInput | str) -> None:
         print_indented(self.console, str(error), "red")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from askwise.acquire.acquirer import GUARANTEE_VOID
 from askwise.columns import plain
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.files import write_whole, writing
@@ -60,7 +62,9 @@ class Resumable:
         if path.exists():
             self.resumed += len(cases)
             return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
-        run = selector.acquire(cases, budget=self.options["budget"], stop=self.options["stop"], known=known)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", GUARANTEE_VOID)  # the command says it of the whole
+            run = selector.acquire(cases, budget=self.options["budget"], stop=self.options["stop"], known=known)
         table = run.to_frame() if self.options["steps"] else ends_of(run, cases.index.to_numpy(), "all")
         rows = {str(name): [cell if cell is None else plain(cell) for cell in table[name]] for name in table.columns}
         write_whole(path, json.dumps(rows))

@@ -12,6 +12,7 @@ from askwise.cli.wording import (
     finality,
     short,
     shown_number,
+    shown_share,
     shown_value,
     step_name,
     warnings_of,
@@ -61,7 +62,7 @@ def print_story(console: Console, story: Story) -> None:
             value if t else "",
             f"{step['cost']:g}" if step["event"] == "answer" else "",
             f"{step['prediction']}{'' if right else ' (wrong)'}",
-            f"{bar(console, share, 8)} {share:.0%}",
+            f"{bar(console, share, 8)} {shown_share(step, share)}",
             shown_number(step["uncertainty"]["total"]),
             style=None if right else "red",
         )

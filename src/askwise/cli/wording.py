@@ -12,7 +12,7 @@ NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
 NONE_POSSIBLE = "No other rule is possible any more."
 
 # Escape sequences and marks that turn the direction of writing: a name in a file must not command the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str) -> str:
@@ -102,13 +102,9 @@ def finality(step: Mapping[str, Any]) -> str:
     return f"The decision would stay the same with everything known: {said}"
 
 
-def guarantee_of(report: Mapping[str, Any]) -> str | None:
-    """What the stop promises for a case, or why it promises nothing; None without a calibrated stop."""
-    promise: str | None = report["guarantee"]
-    if promise is None or not report["outside"] or not report.get("guaranteed", True):
-        return promise
-    cells = ", ".join(f"{cell['column']} {shown_value(cell['value'])}" for cell in report["outside"])
-    return f"The guarantee does not hold for this case: outside everything seen in training is {cells}."
+def shown_share(step: Mapping[str, Any], share: float, digits: int = 0) -> str:
+    """A probability of a step; none where the case is unlike everything that it would rest on."""
+    return "" if warnings_of(step) else f"{share:.{digits}%}"
 
 
 def warnings_of(step: Mapping[str, Any]) -> list[str]:

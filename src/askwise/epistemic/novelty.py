@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,28 @@ USUAL = 0.99
 """Share of the training rows whose distance to the others counts as usual."""
 
 MOST_ROWS, FEWEST_QUERIES, MOST_QUERIES, MOST_SIZES, MOST_CELLS = 1000, 30, 200, 6, 30_000_000
+
+
+def unlike_training(outside: Sequence[Mapping[str, Any]], novelty: Any) -> str:
+    """How a case is unlike everything seen in training, in words; "" where it is not.
+
+    Parameters
+    ----------
+    outside
+        Its cells far outside of their training range, as `Novelty.describe` lists them.
+    novelty
+        Its `Novelty.excess`; None or NaN = not measured, "infinite" as in a report.
+
+    Examples
+    --------
+    >>> unlike_training([{"column": "pulse"}], 2.0), unlike_training([], 0.0)
+    ("the value of 'pulse' is outside of everything seen in training", '')
+    """
+    if outside:
+        return f"the value of {outside[0]['column']!r} is outside of everything seen in training"
+    if novelty is None or (novelty != "infinite" and not novelty > 0):
+        return ""
+    return "the case as a whole is unlike everything seen in training"
 
 
 class Novelty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from askwise.acquire import FeatureAcquirer, Trajectory
+from askwise.acquire.acquirer import GUARANTEE_VOID
 from askwise.errors import InvalidInput
 from askwise.persistence import load
 from askwise.scale.plan import Options, Plan, RowGroup, import_parquet
@@ -64,12 +66,14 @@ def acquired(selector: FeatureAcquirer, cases: pd.DataFrame, options: Options, f
     ids = cases[options.id_column] if options.id_column else pd.Series(index)
     rows = cases[[column.label for column in selector.schema_.columns]].set_axis(index)
     known = np.isin(selector.features_, options.known) if options.known else None
-    run = selector.acquire(rows, budget=options.budget, stop=options.stop, known=known)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", GUARANTEE_VOID)  # the result says it of each case, and the run of all
+        run = selector.acquire(rows, budget=options.budget, stop=options.stop, known=known)
     return ends_of(run, ids.to_numpy(), options.write)
 
 
 def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
-    """The end of each case of a run."""
+    """The end of each case of a run; with a calibrated stop also whether its promise holds, and if not, why not."""
     names = np.array([*run.features, ""], dtype=object)
     bought = [" > ".join(names[order[order >= 0]]) for order in run.order]
     table: dict[str, Any] = {
@@ -86,10 +90,10 @@ def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
         table |= {f"proba_{label}": found.proba[:, c] for c, label in enumerate(run.classes)}
         if write == "all":
             table |= found.uncertainty.as_dict()
-        if run.departures is not None:
-            table["guaranteed"] = [not why for why in run.departures]
-        if run.handed_over is not None:
-            table["handed_over"] = run.handed_over
+    if run.departures is not None:
+        table |= {"guaranteed": [not why for why in run.departures], "departure": list(run.departures)}
+    if run.handed_over is not None:
+        table["handed_over"] = run.handed_over
     return pd.DataFrame(table)
 
 
@@ -97,7 +101,7 @@ def arrow_table(table: pd.DataFrame, selector: FeatureAcquirer) -> Any:
     """The table with types that do not depend on its rows, so that all parts have the same."""
     import pyarrow as pa
 
-    kinds = {"case": None, "n_bought": pa.int64(), "bought": pa.string()}
+    kinds = {"case": None, "n_bought": pa.int64(), "bought": pa.string(), "departure": pa.string()}
     kinds |= dict.fromkeys(("guaranteed", "handed_over"), pa.bool_())
     kinds["prediction"] = pa.array(selector.classes_.tolist()).type
     fields = [pa.array(table[name], type=kinds.get(name, pa.float64())) for name in table.columns]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.acquire.acquirer import GUARANTEE_VOID
+from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 from askwise.parameters import Number, Whole, check_values
 from askwise.progress import track
 from askwise.scale.engines import check_engine, run_tasks
@@ -18,12 +20,16 @@ from askwise.scale.plan import Options, Plan, import_parquet, make_plan
 
 @dataclass(frozen=True)
 class Streamed:
-    """What a run did: the file written, the cases in it, and the parts, of which an earlier run finished some."""
+    """What a run did: the file written, the cases in it, and the parts, of which an earlier run finished some.
+
+    `n_guaranteed` is the number of cases for which the promise of the calibrated stop holds; None without such a stop.
+    """
 
     output: Path
     n_cases: int
     n_parts: int
     n_resumed: int
+    n_guaranteed: int | None = None
 
 
 def acquire_parquet(
@@ -58,7 +64,8 @@ def acquire_parquet(
     output
         The Parquet file to write.
     budget, stop
-        As in `acquire`; `stop` is None or ``"calibrated"``.
+        As in `acquire`; `stop` is None or ``"calibrated"``. With it the columns `guaranteed` and `departure` say for
+        which cases its promise holds, and why not for others.
     known
         Names of the features that are known from the start.
     write
@@ -97,9 +104,16 @@ def acquire_parquet(
     results = run_tasks(work, [(plan, group) for group in plan.groups], engine, workers, address)
     for _ in track(results, "acquiring", len(plan.groups), progress):
         pass
-    _join(plan, target)
+    n_guaranteed = _join(plan, target)
     n_cases = sum(group.n_rows for group in plan.groups)
-    return Streamed(target, n_cases, plan.n_parts, n_resumed)
+    if stop is None:
+        return Streamed(target, n_cases, plan.n_parts, n_resumed)
+    if n_guaranteed < n_cases:
+        lost = n_cases - n_guaranteed
+        warnings.warn(
+            f"{GUARANTEE_VOID} {lost} of {n_cases} cases: see the column departure.", AskwiseWarning, stacklevel=2
+        )
+    return Streamed(target, n_cases, plan.n_parts, n_resumed, n_guaranteed)
 
 
 def _check_selector(plan: Plan) -> None:
@@ -110,16 +124,21 @@ def _check_selector(plan: Plan) -> None:
         selector.schema_.position(feature, "known")
 
 
-def _join(plan: Plan, target: Path) -> None:
-    """Write all parts as one file, one after the other, and remove them."""
+def _join(plan: Plan, target: Path) -> int:
+    """Write all parts as one file, one after the other, and remove them; returns the number of `guaranteed` cases."""
+    n_guaranteed = 0
     arrow, unfinished = import_parquet(), target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         with arrow.ParquetWriter(unfinished, arrow.read_schema(plan.part(0))) as writer:
             for number in range(plan.n_parts):
-                writer.write_table(arrow.read_table(plan.part(number)))
+                table = arrow.read_table(plan.part(number))
+                writer.write_table(table)
+                if "guaranteed" in table.column_names:
+                    n_guaranteed += sum(table.column("guaranteed").to_pylist())
         os.replace(unfinished, target)
     except OSError as error:
         raise AskwiseError(f"{target} cannot be written: {error}. Choose another place.") from None
     finally:
         unfinished.unlink(missing_ok=True)
     plan.remove()
+    return n_guaranteed

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -38,6 +39,11 @@ def training_arrays(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows (n, D), weight of each row in its class's column (n, C), and the classes (C,); rows of weight 0 left out."""
     refuse_missing_labels(y)
+    n_rows, n_labels, n_weights = _length(X), _length(y), _length(sample_weight)
+    if n_rows is not None and n_labels not in (None, n_rows):
+        raise InvalidInput(f"y must hold one label per row of X: X has {n_rows} rows and y {n_labels} labels.")
+    if n_rows is not None and n_weights not in (None, n_rows):
+        raise InvalidInput(f"sample_weight must hold one number per row of X, {n_rows} in all; got {n_weights}.")
     X, y = validate_data(classifier, X, y, dtype=dtype)
     check_classification_targets(y)
     classes, codes = np.unique(column_or_1d(y), return_inverse=True)
@@ -48,6 +54,16 @@ def training_arrays(
     by_class = np.zeros((len(rows), len(classes)))
     by_class[np.arange(len(rows)), codes[rows]] = weights[rows]
     return X[rows], by_class, classes
+
+
+def _length(given: Any) -> int | None:
+    """Its length; None for what has none, which scikit-learn judges."""
+    if issparse(given):  # the length of some is the number of their cells
+        return None
+    try:
+        return len(given)
+    except TypeError:
+        return None
 
 
 def gini(counts: np.ndarray) -> np.ndarray:

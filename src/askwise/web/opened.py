@@ -42,7 +42,7 @@ class Opened:
         """The case, ready for JSON; computed once per version, and never changed afterwards."""
         if self._view is None:
             why = self._session.why(self._desk, outcomes=False)
-            report = _promised(self._session.report(), why["advice"], self.state)
+            report = _promised(self._session.report(), self.state)
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
             prices = self._session.prices
@@ -93,21 +93,16 @@ class Opened:
             self.advance(event.type, event.at)
 
 
-def _promised(report: dict[str, Any], advice: str, state: str) -> dict[str, Any]:
-    """The report with whether the guarantee holds for the case as it is, and if not, why not."""
+def _promised(report: dict[str, Any], state: str) -> dict[str, Any]:
+    """The report with what is guaranteed for the case as it is, and if nothing, why not."""
     text = report["guarantee"]
     if text is None:
         return report
-    departed = "does not hold" in text
-    novel = bool(report["outside"]) or report["novelty"] == "infinite" or (report["novelty"] or 0) > 0
-    holds = report.get("guaranteed", advice == "stop" and not departed) and not novel
-    if novel and not departed:
-        text = "The guarantee does not hold for this case: it is unlike everything seen in training."
-    elif not holds and not departed and state == "finished":
-        text = "No guarantee: the case was finished before the stopping rule stopped it."
-    elif not holds and not departed and "guaranteed" not in report:
-        text = f"No guarantee yet. Once the stopping rule has stopped the case: {text}"
-    return {**report, "guarantee": text, "guaranteed": bool(holds)}
+    if report["guaranteed"] or "does not hold" in text:
+        return report
+    early = "No guarantee: the case was finished before the stopping rule stopped it."
+    yet = f"No guarantee yet. Once the stopping rule has stopped the case: {text}"
+    return {**report, "guarantee": early if state == "finished" else yet}
 
 
 def probability(report: dict[str, Any]) -> float:

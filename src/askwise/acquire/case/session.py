@@ -20,6 +20,7 @@ from askwise.acquire.suggested_set import SuggestedSet, suggested_set
 from askwise.columns import plain
 from askwise.desk import Desk
 from askwise.epistemic import Assessment
+from askwise.epistemic.novelty import unlike_training
 from askwise.errors import InvalidInput
 from askwise.predict.belief import Belief
 from askwise.prices import affordable
@@ -201,8 +202,8 @@ class Session:
         None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
         the string "infinite". With the rule of `calibrate_stop`, `guarantee` says what it promises, or why not for this
         case; it is `guaranteed` only once the rule has stopped the case, or nothing is left; `prediction_set` lists the
-        classes that hold the true one with the coverage asked for. With that of `calibrate_handover`, `handover` holds
-        the `advice` ("ask on", "decide" or "hand over") and its `reason`.
+        classes that hold the true one with the coverage asked for (None where the guarantee is void). With that of
+        `calibrate_handover`, `handover` holds the `advice` ("ask on", "decide" or "hand over") and its `reason`.
         """
         suggestion = self.suggest()
         report = {
@@ -250,7 +251,8 @@ class Session:
         state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
         if beliefs.error_costs is not None:
             state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
-        state["prediction_set"] = self._prediction_set(found.proba)
+        unlike = unlike_training(state["outside"], state["novelty"])
+        state["prediction_set"] = None if unlike else self._prediction_set(found.proba)
         return state
 
     def _departs_by(self, feature: str, price: float) -> str:
@@ -271,11 +273,9 @@ class Session:
         return f"The guarantee does not hold for this case: {void}." if void else self._stop.promise
 
     def _void(self) -> str:
-        """Why no promise holds for this case: how it left the calibrated path, or a value unlike all of training."""
-        outside = self._said(self._trace[-1])["outside"]
-        if self._departure or not outside:
-            return self._departure
-        return f"the value of {outside[0]['column']!r} is outside of everything seen in training"
+        """Why no promise holds for this case: how it left the calibrated path, or how it is unlike all of training."""
+        said = self._said(self._trace[-1])
+        return self._departure or unlike_training(said["outside"], said["novelty"])
 
     def _handed_over(self) -> dict[str, str] | None:
         """Whether to ask on, decide, or hand the case to a person, and why; None without a rule for it."""
@@ -283,7 +283,8 @@ class Session:
             return None
         if self.suggest() is not None:
             return {"advice": "ask on", "reason": "The case is still open."}
-        beliefs, void = self._state.beliefs, self._void()
+        beliefs, outside = self._state.beliefs, self._said(self._trace[-1])["outside"]
+        void = self._departure or unlike_training(outside, None)  # how novel the whole is, the rule has weighed
         found = beliefs.assess(self._state.belief, self._state.rows)
         if void or self._handover.hands_over(found)[0]:
             return {"advice": "hand over", "reason": void or self._handover.reason}

@@ -157,9 +157,7 @@ def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
 
 def _stopped(stop: Stopping | None, guarantee: str | None, novel: bool) -> str:
     if isinstance(stop, CalibratedStop) and novel:
-        return (
-            "Stop: no further answer is asked for. The guarantee does not hold: the case is unlike the training rows."
-        )
+        return f"Stop: no further answer is asked for. {guarantee}"
     if isinstance(stop, CalibratedStop):
         return f"Stop: further answers are unlikely to change the decision. {guarantee}"
     if isinstance(stop, PaysOff):
