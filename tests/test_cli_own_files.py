@@ -1,6 +1,11 @@
 """The commands on one's own files: from a table to a page, and every refusal by name."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -181,6 +186,56 @@ def test_acquire_resumes_and_gives_the_same(files, tmp_path, monkeypatch):
     twice = table.assign(name="same")
     twice.to_parquet(tmp_path / "cases.parquet")
     assert "ids must differ" in run(*command, "-o", tmp_path / "x.csv", code=2).stderr
+
+
+@pytest.mark.parametrize(("engine", "name"), [([], "out.csv"), (["--engine", "local"], "out.parquet")])
+def test_a_second_run_into_the_same_output_is_refused(files, tmp_path, engine, name):
+    folder, _ = files
+    pytest.importorskip("pyarrow")
+    table = make_table(400, 5)
+    table.to_parquet(tmp_path / "cases.parquet", row_group_size=5)
+    selector = askwise.load(folder / "selector")
+    table.iloc[:40].to_parquet(tmp_path / "other.parquet")
+    command = [sys.executable, "-m", "askwise", "acquire", folder / "selector", tmp_path / "cases.parquet", *engine]
+    command += ["-o", tmp_path / name, *([] if engine else ["--at-once", 5])]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    first = subprocess.Popen([str(part) for part in command], **pipes)
+    try:
+        while not list(tmp_path.glob(".*.parts/*[0-9].*")):
+            assert first.poll() is None
+            time.sleep(0.01)
+        os.kill(first.pid, signal.SIGSTOP)  # in the middle of its work
+        assert not (tmp_path / name).exists()
+        second = subprocess.run([str(part) for part in command], check=False, **pipes)
+        assert second.returncode == 1
+        assert f"Another run is writing to {tmp_path / name}. Wait until it has ended" in second.stderr
+        other = ["acquire", folder / "selector", tmp_path / "other.parquet", *engine, "-o", tmp_path / name]
+        assert "Another run is writing" in run(*other, code=1).stderr
+        os.kill(first.pid, signal.SIGCONT)
+        output = first.communicate()
+        assert first.returncode == 0, output
+    finally:
+        first.kill()
+        first.communicate()
+    done = pd.read_parquet(tmp_path / name) if engine else pd.read_csv(tmp_path / name)
+    assert len(done) == 400
+    assert done["prediction"].isin(selector.classes_).all()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.parquet", "other.parquet", name]
+
+
+def test_a_killed_run_does_not_keep_others_out(files, tmp_path):
+    folder, _ = files
+    make_table(400, 5).to_csv(tmp_path / "cases.csv", index=False)
+    command = ["acquire", folder / "selector", tmp_path / "cases.csv", "-o", tmp_path / "out.csv", "--at-once", 20]
+    first = subprocess.Popen([sys.executable, "-m", "askwise", *map(str, command)])
+    while not list(tmp_path.glob(".*.parts/*[0-9].json")):
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.kill()
+    first.communicate()
+    assert not (tmp_path / "out.csv").exists()
+    assert json.loads(run(*command, "--json").stdout)["resumed"] >= 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.csv", "out.csv"]
 
 
 def test_acquire_by_steps_within_a_budget(files, tmp_path):

@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 import askwise
 from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput
+from tests.persistence.layout import version_of
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_it_is_saved_with_the_selector_and_covered_by_its_checksums(selector, tm
     assert Desk.load(tmp_path / "without", again) == Desk.of(selector)
     manifest = json.loads((tmp_path / "with" / "manifest.json").read_text())
     assert "desk.json" in manifest["files"]
-    path = tmp_path / "with" / "desk.json"
+    path = version_of(tmp_path / "with") / "desk.json"
     path.write_text(path.read_text().replace("EUR", "USD"))
     for reading in (lambda: Desk.load(tmp_path / "with", again), lambda: askwise.load(tmp_path / "with")):
         with pytest.raises(InvalidInput, match="checksum differs"):
@@ -70,7 +71,7 @@ def test_ranges_of_a_folder_without_training_rows_are_those_of_the_drawn_rows(se
     pytest.importorskip("safetensors")
     selector.save(tmp_path / "drawn", rows="synthetic", desk=Desk("EUR"))
     drawn = askwise.load(tmp_path / "drawn")
-    low = json.loads((tmp_path / "drawn" / "desk.json").read_text())["features"]["a"]["low"]
+    low = json.loads((version_of(tmp_path / "drawn") / "desk.json").read_text())["features"]["a"]["low"]
     column = [c.name for c in drawn.schema_.columns].index("a")
     assert low == np.nanmin(drawn.predictor_.training_rows_.values[:, column])
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from askwise.errors import AskwiseError
+from askwise.locking import LockHeldError, file_lock
 
 
 def write_whole(target: Path, content: str | bytes) -> None:
@@ -22,6 +23,26 @@ def write_whole(target: Path, content: str | bytes) -> None:
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_writer(target: Path) -> Iterator[None]:
+    """Keep other runs, which would share the unfinished parts of this one, from writing `target` at the same time."""
+    path = target.with_name(f".{target.name}.lock")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path, wait=False))
+        except LockHeldError:
+            raise AskwiseError(
+                f"Another run is writing to {target}. Wait until it has ended, or choose another output."
+            ) from None
+        except OSError as error:
+            raise AskwiseError(f"{target} cannot be written: {error}. Choose another place.") from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # not every system removes what is open; the lock ends anyway
+                path.unlink()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""Small fitted selectors, one or more for each kind of predictor, policy, member and baseline."""
+"""Small fitted selectors, one or more for each kind of predictor, policy, member, tree, stop and baseline."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict
-from askwise.acquire import DQN, Distilled, Greedy
+from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict, trees
+from askwise.acquire import DQN, Confidence, Distilled, Greedy
+from askwise.acquire.flowchart.growth import AtMost
+from askwise.acquire.options import ADAPTATIONS
 from askwise.datasets import make_gaussian
+from askwise.errors import InvalidInput
+from askwise.reference_models import make_model
 
 COLUMNS = ["a", "b", "c", "d"]
 NEURAL: dict[str, Any] = {"epochs": 1, "batch_size": 32}
@@ -75,6 +80,73 @@ def around_tables():
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     yield "mixed", selector(steps, epistemic=None).fit(mixed, labels)
     yield "pooled categories", selector(steps, adaptation="pooled", epistemic=None).fit(mixed, labels)
+
+
+def around_trees():
+    """Pairs (name, fitted selector): the trees of askwise with every adaptation that takes them."""
+    X, y = make_rows()
+    rules: list[tuple[dict[str, Any], Any]] = [
+        ({"a": (0.3, None)}, "high"),
+        ({"b": (None, -0.5), "d": [-2.0, 0.0, 2.0]}, None),
+        ({"d": 1.0}, {"low": 0.5, "middle": 0.5}),
+    ]
+    for model in (
+        trees.SubsetCartClassifier(max_depth=2),
+        trees.FuzzyTreeClassifier(max_depth=2),
+        trees.FuzzyTreeClassifier(max_depth=2, t_norm="minimum"),
+        trees.RuleListClassifier(rules),
+    ):
+        model.fit(X, y)
+        for adaptation in ADAPTATIONS:
+            made = selector(model, adaptation=adaptation, epistemic=None, policy="static")
+            try:
+                with warnings.catch_warnings():  # of trees that are too simple
+                    warnings.simplefilter("ignore", UserWarning)
+                    made.fit(X, y)
+            except InvalidInput:  # it needs a network
+                if adaptation in ("last-layer", "low-rank"):
+                    continue
+                raise
+            yield f"{model} {adaptation}", made
+
+
+def around_reference_models():
+    """Pairs (name, fitted selector): the reference model that wraps a booster in a class of its own."""
+    X, y = make_rows()
+    yield "xgboost", selector(make_model("xgboost", 0), epistemic=None, policy="static").fit(X, y)
+
+
+def around_stops():
+    """Pairs (name, fitted selector): every goal of a calibrated stop, and handovers with and without one."""
+    X, y = make_rows()
+    (unseen, labels), (others, other_labels) = make_rows(300, 9), make_rows(300, 11)
+    model = LogisticRegression().fit(X, y)
+    goals: list[dict[str, Any]] = [
+        {"agreement": 0.8, "per_class": "auto"},
+        {"agreement": 0.6, "per_class": True, "by_class": True},
+        {"agreement": 0.6, "subgroups": np.where(np.arange(300) % 2, "ward", "clinic")},
+        {"agreement": 0.6, "per_class": False, "conditional": True},
+        {"accuracy_gap": 0.3, "per_class": False},
+        {"recall": {"high": 0.5}},
+        {"average_price": 1.5},
+    ]
+    for goal in goals:
+        made = selector(model, epistemic="distance", policy="static").fit(X, y)
+        made.calibrate_stop(unseen, labels, budget=2, **goal)
+        yield f"stop {goal}", made
+    for goal in goals[:2]:
+        made = selector(model, epistemic="distance", policy="static").fit(X, y)
+        made.calibrate_stop(unseen, labels, budget=2, **goal)
+        made.calibrate_handover(others, other_labels, accuracy=0.8, budget=2)
+        yield f"stop {goal} and handover", made
+    costs = dict.fromkeys(("low", "middle", "high"), 9.0)
+    for options, asked in (({}, {"accuracy": 0.85}), ({"error_costs": costs}, {"error_cost": 2.0})):
+        made = selector(model, epistemic="distance", policy="static", **options).fit(X, y)
+        made.calibrate_handover(others, other_labels, **asked, budget=2)
+        yield f"handover {asked}", made
+    made = selector(model, epistemic=None, policy="static").fit(X, y)
+    made.stop_ = AtMost(2, Confidence(0.9))
+    yield "a rule that is not calibrated", made
 
 
 def around_networks():

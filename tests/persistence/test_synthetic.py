@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from tests.persistence import cases
+from tests.persistence.layout import version_of
 
 import askwise
 from askwise import baselines, predict
@@ -50,9 +51,10 @@ def test_no_value_of_a_training_row_is_in_the_folder(tmp_path, capsys):
         report = given.save(tmp_path / "saved", rows="synthetic")
         assert str(report) in capsys.readouterr().out
         numbers = set(X.to_numpy().ravel().tolist())
-        for name, array in safetensors.load((tmp_path / "saved" / "arrays.safetensors").read_bytes()).items():
+        version = version_of(tmp_path / "saved")
+        for name, array in safetensors.load((version / "arrays.safetensors").read_bytes()).items():
             assert not numbers & set(array.ravel().tolist()), f"{options}: array {name}"
-        assert not [number for number in numbers if repr(number) in (tmp_path / "saved" / "state.json").read_text()]
+        assert not [number for number in numbers if repr(number) in (version / "state.json").read_text()]
         manifest = json.loads((tmp_path / "saved" / "manifest.json").read_text())
         assert manifest["training_rows"] == 0
         assert manifest["synthetic"]["n_training_rows"] == 80

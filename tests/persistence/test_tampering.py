@@ -8,6 +8,8 @@ import os
 import pickle
 import shutil
 import zipfile
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from tests.persistence import cases
+from tests.persistence.layout import change_manifest, make_flat, rewrite, version_of
 
 import askwise
 from askwise.errors import InvalidInput
-from askwise.persistence.folder import FORMAT
+from askwise.persistence import folder as folder_module
+from askwise.persistence.folder import FLAT_FORMAT, FORMAT, read_folder
 
 safetensors = pytest.importorskip("safetensors.numpy")
 pytest.importorskip("skops")
@@ -44,54 +48,64 @@ def refused(folder, message, **options):
         askwise.load(folder, **options)
 
 
-def rewrite(folder, name, content):
-    """Replace a file, and its entry in the manifest: what somebody without the key can do."""
-    (folder / name).write_bytes(content)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"][name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 def change_state(folder, change):
-    state = json.loads((folder / "state.json").read_text())
+    state = json.loads((version_of(folder) / "state.json").read_text())
     change(state)
     rewrite(folder, "state.json", json.dumps(state).encode())
 
 
-def change_manifest(folder, **entries):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, **entries}))
-
-
-def test_every_file_flipped_truncated_missing_or_swapped(saved, tmp_path):
-    names = sorted(path.name for path in saved.iterdir())
-    assert names == ["arrays.safetensors", "manifest.json", "models.skops", "state.json"]
+def test_every_file_truncated_missing_or_swapped(saved, tmp_path):
+    inside = version_of(saved).relative_to(saved)
+    names = [Path("manifest.json"), *sorted(inside / path.name for path in version_of(saved).iterdir())]
+    assert [path.name for path in names] == ["manifest.json", "arrays.safetensors", "models.skops", "state.json"]
     for k, name in enumerate(names):
         content = (saved / name).read_bytes()
-        half, flipped = content[: len(content) // 2], bytearray(content)
-        flipped[len(content) // 2] ^= 1
         other = (saved / names[k - 1]).read_bytes()
-        for n, wrong in enumerate((bytes(flipped), half, b"", other, content + b" ", None)):
+        for n, wrong in enumerate((content[: len(content) // 2], b"", other, content + b" ", content + b"\n", None)):
             copy = Path(shutil.copytree(saved, tmp_path / f"{k}{n}"))
             if wrong is None:
                 (copy / name).unlink()
             else:
                 (copy / name).write_bytes(wrong)
-            if name == "manifest.json" and n in (0, 4):  # JSON may survive: a signature is what protects it
-                continue
             with pytest.raises(InvalidInput):
                 askwise.load(copy)
 
 
+def test_every_flipped_bit_is_found(saved, tmp_path):
+    rng = np.random.default_rng(0)
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    signed = tmp_path / "signed"
+    askwise.load(saved).save(signed, key_file=key)
+    for folder, options in ((saved, {}), (signed, {"key_file": key})):
+        copy = Path(shutil.copytree(folder, tmp_path / f"copy of {folder.name}"))
+        for path in (copy / "manifest.json", *version_of(copy).iterdir()):
+            content = path.read_bytes()
+            # All bits of short files, and of the parts of long ones that say most: the beginning and the end.
+            places = [*range(min(40, len(content))), *range(max(0, len(content) - 40), len(content))]
+            places += rng.integers(len(content), size=150).tolist()
+            for place in places:
+                changed = bytearray(content)
+                changed[place] ^= 1 << int(rng.integers(8))
+                path.write_bytes(changed)
+                with pytest.raises(InvalidInput):
+                    read_folder(copy, **{"key_file": None, **options})
+            with pytest.raises(InvalidInput):
+                askwise.load(copy, **options)
+            path.write_bytes(content)
+        assert askwise.load(copy, **options).features_
+
+
 def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
-    (folder / "model.pkl").write_bytes(pickle.dumps({"a": 1}))
-    refused(folder, r"holds 'model\.pkl', which its manifest does not list")
-    (folder / "model.pkl").unlink()
-    (folder / "inner").mkdir()
-    refused(folder, "'inner'")
-    (folder / "inner").rmdir()
-    (folder / "state.json").unlink()
-    (folder / "state.json").symlink_to(saved / "state.json")
+    for place, said in ((folder, ""), (version_of(folder), ""), (folder / "versions", "versions/")):
+        (place / "model.pkl").write_bytes(pickle.dumps({"a": 1}))
+        refused(folder, rf"holds '{said}model\.pkl', which its manifest does not list")
+        (place / "model.pkl").unlink()
+        (place / "inner").mkdir()
+        refused(folder, f"'{said}inner'")
+        (place / "inner").rmdir()
+    (version_of(folder) / "state.json").unlink()
+    (version_of(folder) / "state.json").symlink_to(version_of(saved) / "state.json")
     refused(folder, r"state\.json cannot be read")
     link = tmp_path / "link"
     link.symlink_to(saved)
@@ -99,7 +113,7 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
     refused(tmp_path / "nothing", "is not a folder")
     refused(tmp_path, r"holds no manifest\.json")
     files = json.loads((saved / "manifest.json").read_text())["files"]
-    for name in ("../secret", "/etc/passwd", "a/b", "..", "manifest.json", ""):
+    for name in ("../secret", "/etc/passwd", "a/b", "..", "manifest.json", "versions", ""):
         change_manifest(folder, files={**files, name: {"size": 1, "sha256": ""}})
         refused(folder, "must list files of its own folder")
     huge = {**files["models.skops"], "size": 10**18}
@@ -107,14 +121,25 @@ def test_extra_files_links_and_paths_are_refused(folder, saved, tmp_path):
     refused(folder, "state|truncated")
     change_manifest(folder, files={**files, "extra.pkl": {"size": 1, "sha256": ""}})
     refused(folder, "cannot be read")
-    os.mkfifo(folder / "extra.pkl")
+    os.mkfifo(version_of(folder) / "extra.pkl")
     refused(folder, r"state\.json|not a regular file")
+
+
+def test_links_in_place_of_versions_are_refused(saved, tmp_path):
+    for name in ("versions", f"versions/{version_of(saved).name}"):
+        folder = Path(shutil.copytree(saved, tmp_path / f"copy {len(name)}"))
+        shutil.rmtree(folder / name)
+        (folder / name).symlink_to(saved / name)
+        refused(folder, "is a link|damaged or altered")
+    with pytest.raises(InvalidInput, match="not a selector saved by askwise"):
+        askwise.load(saved).save(tmp_path / "copy 8")
+    assert askwise.load(saved).features_
 
 
 def test_format_versions(folder):
     for version, message in (
         (FORMAT + 1, "Update askwise"),
-        (FORMAT - 1, f"saved in format {FORMAT - 1}, and this askwise reads {FORMAT}. Fit and save the selector again"),
+        (FLAT_FORMAT - 1, f"saved in format {FLAT_FORMAT - 1}, and this askwise reads .* Fit and save the selector"),
         (0, "does not exist"),
         ("1", "does not exist"),
         (None, "not exist"),
@@ -125,6 +150,44 @@ def test_format_versions(folder):
     refused(folder, "not a manifest of askwise")
 
 
+def test_a_folder_of_the_flat_format_is_read_and_replaced(folder, saved, tmp_path, monkeypatch):
+    selector, key = askwise.load(saved), tmp_path / "key"
+    make_flat(folder)
+    rows = cases.make_rows()[0]
+    before = selector.predict_proba(rows)
+    np.testing.assert_array_equal(askwise.load(folder).predict_proba(rows), before)
+    (folder / "thesis.txt").write_text("mine")
+    refused(folder, r"'thesis\.txt'")
+    with pytest.raises(InvalidInput, match="not a selector saved by askwise"):
+        selector.save(folder)
+    (folder / "thesis.txt").unlink()
+    steps = {name: getattr(os, name) for name in ("fsync", "replace", "unlink")}
+    for fails_at in range(12):  # it is killed after so many steps; its folder can be read each time
+        left = iter(range(fails_at))
+
+        def dying(*args, name, left=left, **options):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return steps[name](*args, **options)
+
+        copy = Path(shutil.copytree(folder, tmp_path / f"copy {fails_at}"))
+        with monkeypatch.context() as patched:
+            patched.setattr("askwise.persistence.folder._prune", lambda target: None)
+            for name in steps:
+                patched.setattr(os, name, partial(dying, name=name))
+            with suppress(KeyboardInterrupt):
+                selector.save(copy)
+        np.testing.assert_array_equal(askwise.load(copy).predict_proba(rows), before)
+        selector.save(copy)
+        assert sorted(path.name for path in copy.iterdir()) == ["manifest.json", "versions"]
+        assert {path.name for path in (copy / "versions").iterdir()} == {"lock", version_of(copy).name}
+    key.write_bytes(b"0123456789abcdef")
+    selector.save(folder, key_file=key)
+    assert askwise.load(folder, key_file=key).features_ == selector.features_
+    make_flat(folder)
+    refused(folder, "does not match key_file", key_file=key)  # make_flat has changed the manifest
+
+
 def test_another_version_of_scikit_learn_is_mentioned(folder):
     change_manifest(folder, libraries={"scikit-learn": "0.24.2"})
     with pytest.warns(UserWarning, match=r"saved with scikit-learn 0\.24\.2"):
@@ -132,7 +195,7 @@ def test_another_version_of_scikit_learn_is_mentioned(folder):
 
 
 def test_json_must_be_plain(folder):
-    original = (folder / "state.json").read_bytes()
+    original = (version_of(folder) / "state.json").read_bytes()
     for content, message in (
         (b"[" * 100_000, "nested more than"),
         (original.replace(b"null", b"NaN", 1), "not valid JSON"),
@@ -154,7 +217,7 @@ def test_json_must_be_plain(folder):
 
 
 def test_only_known_classes_are_made(folder):
-    original = (folder / "state.json").read_bytes()
+    original = (version_of(folder) / "state.json").read_bytes()
     for name in (
         "subprocess.Popen",
         "os.system",
@@ -188,7 +251,7 @@ def test_only_known_classes_are_made(folder):
 
 
 def test_arrays_must_be_within_their_file(folder):
-    arrays = safetensors.load((folder / "arrays.safetensors").read_bytes())
+    arrays = safetensors.load((version_of(folder) / "arrays.safetensors").read_bytes())
     size = len(safetensors.save(arrays))
     header = json.dumps({"0": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}}).encode()
     for content in (
@@ -223,7 +286,7 @@ def repacked(content, change=None, entries=(), compression=zipfile.ZIP_STORED):
 def test_the_skops_file_is_checked_before_it_is_read(folder, monkeypatch):
     import skops.io
 
-    original = (folder / "models.skops").read_bytes()
+    original = (version_of(folder) / "models.skops").read_bytes()
     array = io.BytesIO()
     np.save(array, np.zeros(3))
     large = array.getvalue().replace(b"(3,)", b"(9999999999,)").replace(b" " * 9 + b"\n", b"\n")
@@ -257,7 +320,7 @@ def test_the_skops_file_is_checked_before_it_is_read(folder, monkeypatch):
 
 
 def test_trees_that_point_outside_are_refused(folder):
-    original = (folder / "models.skops").read_bytes()
+    original = (version_of(folder) / "models.skops").read_bytes()
 
     def with_other_nodes(column, value):
         out = io.BytesIO()
@@ -299,8 +362,8 @@ def test_signatures(folder, saved, tmp_path):
     with pytest.raises(InvalidInput, match="at least 16 bytes"):
         selector.save(tmp_path / "again", key_file=short)
     made = hmac.new(key.read_bytes(), (signed / "manifest.json").read_bytes(), hashlib.sha256).hexdigest()
-    assert (signed / "manifest.sig").read_text() == made
-    rewrite(signed, "state.json", (signed / "state.json").read_bytes() + b" ")
+    assert (version_of(signed) / "manifest.sig").read_text() == made
+    rewrite(signed, "state.json", (version_of(signed) / "state.json").read_bytes() + b" ")
     refused(signed, "does not match key_file", key_file=key)
 
 
@@ -316,33 +379,34 @@ def test_a_folder_appears_complete_or_not_at_all(folder, tmp_path, monkeypatch):
             target.write_text("mine")
         with pytest.raises(InvalidInput, match=message):
             selector.save(target)
-    (folder / "thesis.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="not a selector saved by askwise"):
-        selector.save(folder)
-    (folder / "thesis.txt").unlink()
+    for place in (folder, version_of(folder), folder / "versions"):
+        (place / "thesis.txt").write_text("mine")
+        with pytest.raises(InvalidInput, match="not a selector saved by askwise"):
+            selector.save(folder)
+        (place / "thesis.txt").unlink()
 
-    def full_disk(handle):
+    def failing(*args):
         raise OSError("no space left")
 
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        selector.save(folder)
-    monkeypatch.undo()
+    for place in (folder, tmp_path / "new"):
+        for owner, name in ((os, "fsync"), (os, "replace"), (Path, "rename")):
+            with monkeypatch.context() as patched:
+                patched.setattr(owner, name, failing)
+                with pytest.raises(OSError, match="no space"):
+                    selector.save(place)
     assert (folder / "manifest.json").read_bytes() == before
-    rename = Path.rename
-
-    def failing(self, target):
-        if self.name.endswith(".part"):
-            raise OSError("no permission")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", failing)
-    with pytest.raises(OSError, match="no permission"):
-        selector.save(folder)
-    monkeypatch.undo()
-    assert (folder / "manifest.json").read_bytes() == before
+    assert {path.name for path in (folder / "versions").iterdir()} == {"lock", version_of(folder).name}
     selector.save(folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "saved"]
+    assert askwise.load(folder).features_ == selector.features_
+
+
+def test_what_was_damaged_is_put_right_by_saving_again(folder):
+    selector = askwise.load(folder)
+    (version_of(folder) / "state.json").write_bytes(b"")
+    with pytest.raises(InvalidInput):
+        askwise.load(folder)
+    selector.save(folder)
     assert askwise.load(folder).features_ == selector.features_
 
 
@@ -352,13 +416,14 @@ def test_a_file_is_never_moved_aside_for_a_folder(folder, tmp_path, monkeypatch)
     table.write_text("a,b")
     with pytest.raises(InvalidInput, match="not a folder"):
         selector.save(tmp_path / "new" / ".." / "table.csv")
-    late, fsync = tmp_path / "late.csv", os.fsync
+    late = tmp_path / "late.csv"
+    check = folder_module.check_target
 
-    def meanwhile(handle):
-        fsync(handle)
+    def meanwhile(target):
+        check(target)
         late.write_text("a,b")
 
-    monkeypatch.setattr(os, "fsync", meanwhile)
+    monkeypatch.setattr(folder_module, "check_target", meanwhile)
     with pytest.raises(InvalidInput, match="not a folder"):
         selector.save(late)
     assert table.read_text() == late.read_text() == "a,b"
@@ -367,6 +432,6 @@ def test_a_file_is_never_moved_aside_for_a_folder(folder, tmp_path, monkeypatch)
 def test_a_folder_in_place_of_a_file_and_things_that_are_no_class_are_refused(folder):
     for trusted in (None, [5], "os.system"):
         refused(folder, "trusted must be a list", trusted=trusted)
-    (folder / "state.json").unlink()
-    (folder / "state.json").mkdir()
+    (version_of(folder) / "state.json").unlink()
+    (version_of(folder) / "state.json").mkdir()
     refused(folder, "not a regular file")

@@ -20,8 +20,9 @@ class Saveable:
     ) -> Any:
         """Write the fitted selector as a folder that `askwise.load` reads; there is no pickle in it.
 
-        The folder appears complete or not at all, and replaces one that was saved there before. A wrapped function, or
-        a torch module of a class of your own, is not in it: give it again with ``askwise.load(folder, model=...)``.
+        A selector that was saved there before is replaced in one step, and not kept: whoever loads the folder meanwhile
+        gets the one or the other, whole. A wrapped function, or a torch module of a class of your own, is not in it:
+        give it again with ``askwise.load(folder, model=...)``.
 
         Parameters
         ----------

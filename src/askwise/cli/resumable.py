@@ -16,13 +16,15 @@ import pandas as pd
 from askwise.acquire.acquirer import GUARANTEE_VOID
 from askwise.columns import plain
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.files import write_whole, writing
+from askwise.files import only_writer, write_whole, writing
 from askwise.progress import track
 from askwise.scale.parts import ends_of
 
 
 class Resumable:
     """A run that goes on where an earlier one with the same inputs and options stopped.
+
+    Two runs that write to one output at the same time are refused, whatever their options.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Resumable:
         step = int(self.options["at_once"])
         starts = range(0, len(cases), step)
         known = _known_mask(selector, self.options["known"] or [])
-        with writing(self.output):
+        with only_writer(self.output), writing(self.output):
             self.parts.mkdir(exist_ok=True)
             blocks = [
                 self._block(selector, cases.iloc[start : start + step], known, self.parts / f"{start:09d}.json")

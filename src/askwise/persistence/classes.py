@@ -24,6 +24,7 @@ OWN_PARTS = (
     "networks",
     "predict",
     "prices",
+    "reference_models",
     "rows",
     "schema",
     "selector",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from askwise.acquire.acquirer import GUARANTEE_VOID
 from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
+from askwise.files import only_writer
 from askwise.parameters import Number, Whole, check_values
 from askwise.progress import track
 from askwise.scale.engines import check_engine, run_tasks
@@ -52,7 +53,8 @@ def acquire_parquet(
     """Acquire features for all cases of a Parquet table, and write one row per case in the same order.
 
     Finished parts are kept beside the output until it is complete. A run that was killed is resumed by the same call:
-    no case is lost, none is processed twice. The result does not depend on engine and workers, bit for bit.
+    no case is lost, none is processed twice. A second run that would write to the same output meanwhile is refused.
+    The result does not depend on engine and workers, bit for bit.
 
     Parameters
     ----------
@@ -100,11 +102,12 @@ def acquire_parquet(
     parts = target.with_name(f".{target.name}.parts")
     plan = make_plan(Path(selector).absolute(), Path(cases).absolute(), parts, options)
     _check_selector(plan)
-    n_resumed = plan.prepare()
-    results = run_tasks(work, [(plan, group) for group in plan.groups], engine, workers, address)
-    for _ in track(results, "acquiring", len(plan.groups), progress):
-        pass
-    n_guaranteed = _join(plan, target)
+    with only_writer(target):
+        n_resumed = plan.prepare()
+        results = run_tasks(work, [(plan, group) for group in plan.groups], engine, workers, address)
+        for _ in track(results, "acquiring", len(plan.groups), progress):
+            pass
+        n_guaranteed = _join(plan, target)
     n_cases = sum(group.n_rows for group in plan.groups)
     if stop is None:
         return Streamed(target, n_cases, plan.n_parts, n_resumed)
