@@ -23,11 +23,10 @@ from xgboost import XGBClassifier
 
 from askwise import DynamicFeatureSelector
 
-NAMES = (
-    "age sex on_thyroxine query_on_thyroxine on_antithyroid_medication thyroid_surgery query_hypothyroid "
-    "query_hyperthyroid pregnant sick tumor lithium goitre TSH_measured TSH T3_measured T3 TT4_measured TT4 "
-    "T4U_measured T4U FTI_measured FTI TBG_measured TBG"
-).split()
+ASKED = ["age", "sex", "on_thyroxine", "query_on_thyroxine", "on_antithyroid_medication", "thyroid_surgery"]
+ASKED += ["query_hypothyroid", "query_hyperthyroid", "pregnant", "sick", "tumor", "lithium", "goitre"]
+TESTS = ["TSH", "T3", "TT4", "T4U", "FTI", "TBG"]
+NAMES = ASKED + [name for test in TESTS for name in (f"{test}_measured", test)]
 PRICES = {"TSH": 22.78, "TT4": 14.51, "FTI": 11.41, "T3": 11.41, "T4U": 11.41}
 """Canadian dollars, as published with the thyroid tables; everything else costs 1."""
 

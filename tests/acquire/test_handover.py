@@ -127,3 +127,12 @@ def test_a_value_unlike_all_of_training_is_handed_over(fitted):
     assert report["handover"]["advice"] == "hand over"
     assert not report["guaranteed"]
     assert "outside of everything seen in training" in report["guarantee"]
+
+
+def test_too_few_rows_are_told_from_too_many_errors():
+    found, labels, _ = assessed(np.random.default_rng(0), 60)
+    easy = np.where(np.arange(60) < 3, 1, 0)  # 95 % are right, and 20 rows cannot show 90 %
+    with pytest.raises(InvalidInput, match="too few to show"):
+        calibrated_handover(found, easy, HandoverGoal(accuracy=0.9), None, None, np.inf)
+    with pytest.raises(InvalidInput, match="no measure of uncertainty"):
+        calibrated_handover(found, 1 - easy, HandoverGoal(accuracy=0.9), None, None, np.inf)

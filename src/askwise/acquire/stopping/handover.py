@@ -138,10 +138,10 @@ class Handover:
             said += f"at least {100 * self.goal.accuracy:.4g}% are decided rightly."
         else:
             said += f"errors cost at most {self.goal.error_cost:g} on average."
-        budget = "" if np.isinf(self.budget) else f" and budget ({self.budget:g})"
+        ends = " and stop" if np.isinf(self.budget) else f", stop and budget ({self.budget:g})"
         return (
             f"{said} About {self.handed_over:.0%} of the cases are handed to a person. Conditions: cases drawn like "
-            f"the calibration rows, acquired with the same policy, prices, stop{budget}."
+            f"the calibration rows, acquired with the same policy, prices{ends}."
         )
 
     def __repr__(self) -> str:
@@ -260,6 +260,11 @@ def _refuse(goal: HandoverGoal, mean_loss: float, error_costs: np.ndarray | None
     else:
         assert error_costs is not None
         asked, seen = f"error_cost={goal.error_cost}", f"errors cost {mean_loss * error_costs.max():.4g} on average"
+    if mean_loss <= goal.risk(error_costs):
+        raise InvalidInput(
+            f"calibrate_handover cannot promise {asked}: {seen}, but the rows are too few to show that it is no "
+            "chance. Pass more rows, or ask for less."
+        )
     raise InvalidInput(
         f"calibrate_handover cannot promise {asked}: {seen}, and no measure of uncertainty finds enough cases among "
         "them that are decided better. Ask for less, pass more rows, or acquire more (another stop or budget)."
