@@ -99,7 +99,9 @@ def render(report: Report) -> str:
 def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "", width: float = WIDTH) -> Figure:
     """Average price at which each share of the decisions is kept, with intervals: stop per case, fixed budgets."""
     levels, ways = savings["level"].unique()[::-1], list(savings["way"].unique())
-    figure = Figure(figsize=(width, 1.1 + 0.62 * len(levels)), layout="constrained")
+    columns = 3 if width == WIDTH else 1  # of the legend
+    height = 1.1 + 0.62 * len(levels) + 0.2 * ((len(ways) + 1) // columns)
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     everything = float((savings["price"] / savings["share"]).max())
     for k, way in enumerate(ways):
@@ -121,7 +123,7 @@ def draw_savings(savings: pd.DataFrame, priced: bool, unit: str = "", width: flo
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     axes.xaxis.set_major_locator(MaxNLocator(6 if width == WIDTH else 4))
-    figure.legend(loc="outside upper center", ncols=4 if width == WIDTH else 2, frameon=False)
+    figure.legend(loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
