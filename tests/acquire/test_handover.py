@@ -130,7 +130,7 @@ def test_a_value_unlike_all_of_training_is_handed_over(fitted):
 
 
 def test_too_few_rows_are_told_from_too_many_errors():
-    found, labels, _ = assessed(np.random.default_rng(0), 60)
+    found = assessed(np.random.default_rng(0), 60)[0]
     easy = np.where(np.arange(60) < 3, 1, 0)  # 95 % are right, and 20 rows cannot show 90 %
     with pytest.raises(InvalidInput, match="too few to show"):
         calibrated_handover(found, easy, HandoverGoal(accuracy=0.9), None, None, np.inf)
