@@ -57,6 +57,14 @@ def test_near_copies_are_refused(name, noise):
         check_new_rows(noisy(np.concatenate([fresh.values] * 2)), training, schema, "X_cal", distinct=True)
 
 
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 5, 10, 30])
+def test_new_rows_of_a_narrower_population_are_not_refused(n_columns):
+    rng = np.random.default_rng(n_columns)
+    schema, training = read_table(rng.normal(size=(1000, n_columns)), None)
+    narrow = training.with_values(rng.normal(scale=0.4, size=(1000, n_columns))).take(slice(300))
+    check_new_rows(narrow, training, schema, "X_cal", distinct=True)
+
+
 def test_categories_must_be_equal():
     n = 200
     table = pd.DataFrame({"a": RNG.normal(size=n), "b": RNG.normal(size=n), "kind": RNG.choice(list("xyz"), n)})

@@ -22,8 +22,10 @@ PAIRS_UNSEEN = 7
 NEAR = (0.5, 0.1, 0.02, 4e-3, 1e-3, 1e-4)
 """Widths, in standard deviations of the training rows, of the cells in which rows count as nearly equal. Many columns
 need wide cells, in which noise seldom crosses a border; few columns narrow ones, which rows seldom share by chance."""
-WIDEST_PER_COLUMN = 0.01
+WIDEST_PER_COLUMN = 0.02
 """The widest cell for each column that a table has: in wider ones, new rows of a narrower population would meet."""
+AROUND = 5
+"""How many times as wide the cells are whose rows tell how many meet in a cell by chance."""
 BORDER = 0.381966
 """Where the borders of the cells lie: rounded numbers and means must not lie on them."""
 
@@ -47,7 +49,8 @@ def check_new_rows(
 
     Near copies are rows in the same cell of a grid in every number, equal in everything else. What chance explains is
     seen in the training rows: in tables of discrete or rounded values, of repeated rows, or of one column they share
-    cells as well. Takes n log n steps for each of a few grids.
+    cells as well. It is also seen in wider cells: where rows are dense, as those of a narrower population are, some
+    meet. Takes n log n steps for each of a few grids.
 
     Parameters
     ----------
@@ -56,7 +59,8 @@ def check_new_rows(
     distinct
         Whether the rows must not repeat each other either.
     """
-    pairs = [(rounded_keys(rows), rounded_keys(training), "")]
+    grids: list[tuple[np.ndarray, np.ndarray, str, float, float]] = []
+    grids.append((rounded_keys(rows), rounded_keys(training), "", 0.0, 0.0))
     if schema.tabular and len(training) > 1:
         values = np.where(np.isfinite(training.values), training.values, np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -66,12 +70,24 @@ def check_new_rows(
         for width in [width for width in NEAR if width <= widest]:
             cell = np.where(schema.is_category, 1.0, width * scale)
             words = f" nearly, within {width:g} standard deviations in each number,"
-            pairs.append((_cells(rows, cell).keys(), _cells(training, cell).keys(), words))
-    chance = CHANCE / len(pairs)
-    for keys, seen, nearly in pairs:
-        check_unseen(keys, seen, name, nearly, chance)
+            wide = np.where(schema.is_category, 1.0, AROUND * cell)
+            share = float(AROUND) ** -np.count_nonzero(~schema.is_category & (deviation > 0))
+            expected = _expected(_cells(rows, wide).keys(), _cells(training, wide).keys(), share)
+            grids.append((_cells(rows, cell).keys(), _cells(training, cell).keys(), words, *expected))
+    chance = CHANCE / len(grids)
+    for keys, seen, nearly, meetings, repeats in grids:
+        check_unseen(keys, seen, name, nearly, chance, expected=meetings)
         if distinct:
-            check_distinct(keys, seen, name, nearly, chance)
+            check_distinct(keys, seen, name, nearly, chance, expected=repeats)
+
+
+def _expected(rows: np.ndarray, seen: np.ndarray, share: float) -> tuple[float, float]:
+    """How many rows meet one that was seen, and one another, by chance in a cell that is a `share` of those given."""
+    _, of_row, count = np.unique(np.concatenate([seen, rows]), return_inverse=True, return_counts=True)
+    known = np.bincount(of_row[: len(seen)], minlength=len(count))
+    own = count - known
+    meetings = np.minimum(known[of_row[len(seen) :]] * share, 1.0).sum()
+    return float(meetings), float((own * (own - 1) / 2).sum() * share)
 
 
 def _cells(rows: EncodedRows, cell: np.ndarray) -> EncodedRows:
@@ -80,7 +96,13 @@ def _cells(rows: EncodedRows, cell: np.ndarray) -> EncodedRows:
 
 
 def check_unseen(
-    rows: np.ndarray, seen: np.ndarray, name: str, nearly: str = "", chance: float = CHANCE, given_to: str = "fit"
+    rows: np.ndarray,
+    seen: np.ndarray,
+    name: str,
+    nearly: str = "",
+    chance: float = CHANCE,
+    given_to: str = "fit",
+    expected: float = 0.0,
 ) -> None:
     """An error if more of `rows` were seen than chance explains.
 
@@ -98,12 +120,15 @@ def check_unseen(
         The probability that new rows are refused.
     given_to
         What the rows that were seen had been given to.
+    expected
+        How many rows can be expected to be equal by chance, judged by how dense they lie.
     """
     known, of_row, count = np.unique(seen, return_inverse=True, return_counts=True)
     n_seen = int(np.isin(rows, known).sum())
     shared = (count[of_row] > 1).sum()
     # Rows that share a key come in pairs at least, so they count half; how often they do is itself an estimate.
-    if n_seen > 1 and betabinom.sf(n_seen - 1, len(rows), (shared + 1) / 2, (len(seen) - shared + 1) / 2) < chance:
+    like_training = betabinom.sf(n_seen - 1, len(rows), (shared + 1) / 2, (len(seen) - shared + 1) / 2)
+    if n_seen > 1 and max(like_training, poisson.sf(n_seen - 1, expected)) < chance:
         given = f"rows{nearly} equal rows given to {given_to}" if nearly else f"rows were given to {given_to} as well"
         raise InvalidInput(
             f"{name}: {n_seen} of {len(rows)} {given}{', more than chance explains' if nearly else ''}. On rows that "
@@ -113,7 +138,12 @@ def check_unseen(
 
 
 def check_distinct(
-    rows: np.ndarray, seen: np.ndarray, name: str = "X_cal", nearly: str = "", chance: float = CHANCE
+    rows: np.ndarray,
+    seen: np.ndarray,
+    name: str = "X_cal",
+    nearly: str = "",
+    chance: float = CHANCE,
+    expected: float = 0.0,
 ) -> None:
     """An error if more of `rows` repeat another one than chance explains, judged by pairs of equal rows in `seen`.
 
@@ -123,7 +153,7 @@ def check_distinct(
     repeated = len(rows) - len(np.unique(rows))
     count = np.unique(seen, return_counts=True)[1]
     pairs = (count * (count - 1) / 2).sum() + PAIRS_UNSEEN
-    expected = pairs * (len(rows) * (len(rows) - 1)) / max(len(seen) * (len(seen) - 1), 1)
+    expected = max(expected, pairs * (len(rows) * (len(rows) - 1)) / max(len(seen) * (len(seen) - 1), 1))
     if poisson.sf(repeated - 1, expected) < chance:
         raise InvalidInput(
             f"{name}: {repeated} of {len(rows)} rows{nearly} repeat another one, more than among the rows given to "
