@@ -160,8 +160,8 @@ def fit(
         selector = work.fitted(estimator, adaptation.value, budget, seed)
         if calibrate is not None:
             say("calibrating when to stop")
-            promise = {PerClass.auto: "auto", PerClass.always: True, PerClass.never: False}[per_class]
-            work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement, promise)
+            promised = "auto" if per_class is PerClass.auto else per_class is PerClass.always
+            work.calibrate(selector, calibrate, AGREEMENT if agreement is None else agreement, promised)
         if handover is not None:
             say("calibrating which cases go to a person")
             work.calibrate_handover(selector, handover, ACCURACY if accuracy is None else accuracy)

@@ -51,7 +51,7 @@ class FlowchartMixin:
         rule = AtMost(int(max_depth), ending)
         start, policy = _start(self, truth.take(grown), ending)
         root = Grower(start, truth.values[grown], policy, rule).grow(int(max_depth))
-        unmeasured = Agreement(0, *[np.nan] * 6)
+        unmeasured = Agreement(0, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan)
         chart = Flowchart(root, self.schema_, self.prices_, self.classes_, int(max_depth), len(grown), unmeasured)
         return chart.with_agreement(_measured(self, chart, truth.take(held), rule))
 
