@@ -75,11 +75,12 @@ def main() -> None:
             rows = measured(model, accuracy, given.fits, given.repeats, given.rows, given.pool)
             kept = rows["kept"].dropna().astype(float)
             mean = rows[["of all", "handed over", "hindsight"]].mean().round(3)
+            broken = (kept == 0).sum() / len(rows)
             print(
                 f"{model}, accuracy {accuracy:.2f} (of all cases {mean['of all']}): kept in {kept.mean():.3f} of the "
                 f"{len(kept)} repeats with a promise, {rows['refused'].sum()} refused, broken in "
-                f"{(kept == 0).sum() / len(rows):.3f} of all {len(rows)}; handed over {mean['handed over']} (best single "
-                f"measure in hindsight {mean['hindsight']})",
+                f"{broken:.3f} of all {len(rows)}; handed over {mean['handed over']} (best single measure in "
+                f"hindsight {mean['hindsight']})",
                 flush=True,
             )
 
