@@ -13,7 +13,6 @@ from typing import NoReturn
 import numpy as np
 from scipy.special import rel_entr
 from scipy.stats import binom
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -187,7 +186,7 @@ def calibrated_handover(
     name, weights, shares, scores = _chosen(known[first], losses[first], risk)
     thresholds = np.quantile(scores, DECIDED, method="higher")
     thresholds[-1] = np.inf  # all cases, also those with a higher score than any of these rows
-    start = _start(losses[first], scores, risk, len(rest), needed)
+    start = _start(losses[first], scores, risk, len(rest), goal.confidence)
     own = known[rest] @ weights[:-1] + weights[-1]
     last = last_passed(p_values_of_means(losses[rest], own, thresholds[start:], risk), goal.confidence)
     if last is None:
@@ -235,15 +234,17 @@ def _chosen(known: np.ndarray, losses: np.ndarray, risk: float) -> tuple[str, np
     return best, weights, shares, known @ weights[:-1] + weights[-1]
 
 
-def _start(losses: np.ndarray, scores: np.ndarray, risk: float, n_rest: int, needed: int) -> int:
-    """Position of the share of decided cases at which the promise can be expected to be shown most clearly.
-
-    The expected loss grows with the score, so it is smoothed accordingly.
-    """
-    expected = np.sort(IsotonicRegression().fit_transform(scores, losses))
-    mean = expected.cumsum()[(DECIDED * len(losses)).astype(int).clip(1) - 1] / (DECIDED * len(losses)).clip(1)
-    clearness = (risk - mean) * np.sqrt(DECIDED)
-    return int(np.where(DECIDED * n_rest >= needed, clearness, -np.inf).argmax())
+def _start(losses: np.ndarray, scores: np.ndarray, risk: float, n_rest: int, confidence: float) -> int:
+    """Position of the share of decided cases at which the promise is most probably shown on `n_rest` other rows."""
+    order = np.argsort(scores, kind="stable")
+    n_first = (DECIDED * len(losses)).astype(int).clip(1)
+    # Half a loss more: no loss among a few rows does not mean that there will be none.
+    expected = (losses[order].cumsum()[n_first - 1] + 0.5) / (n_first + 1)
+    n_decided = np.round(DECIDED * n_rest)
+    most = binom.ppf(1 - confidence, n_decided, risk)
+    most -= binom.cdf(most, n_decided, risk) > 1 - confidence  # the most losses with which the test is passed
+    power = binom.cdf(most, n_decided, expected)  # 0 where not even no loss suffices
+    return int(len(power) - 1 - power[::-1].argmax())
 
 
 def _share_handed_over(scores: np.ndarray, losses: np.ndarray, risk: float) -> float:
