@@ -31,7 +31,7 @@ from askwise.predict import ConditionalPredictor, class_gaussians
 from askwise.predict.base import class_positions
 from askwise.predict.calibration import log_losses
 from askwise.reference_models import make_model
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 TABLES = ("wine", "heart", "cirrhosis", "yeast", "breast_cancer")
 MODELS = ("mlp", "forest")

@@ -16,10 +16,10 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from askwise import baselines
-from askwise.acquire import Random
 from askwise.baselines import CWCF, Baseline
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
+from askwise.policy import Random
 
 N_TRAINING_ROWS = 4000
 N_RANKED_ROWS = 500

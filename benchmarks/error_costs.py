@@ -20,8 +20,8 @@ from scipy.stats import t as student
 from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector, datasets
-from askwise.error_costs import decide
 from askwise.reference_models import make_model
+from askwise.table.error_costs import decide
 
 ILL = {"heart": 1, "hepatitis": "die"}
 MULTIPLES = (0.02, 0.05, 0.2, 0.5, 1, 2, 4, 8, 16, 64)

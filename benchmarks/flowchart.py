@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Confidence
+from askwise.stopping import Confidence
 
 DEPTH = 4
 STOPS = {"four features": None, "95% sure": Confidence(0.95)}

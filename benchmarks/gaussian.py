@@ -20,9 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Acquisition, Greedy, Policy
+from askwise.acquisition import Acquisition
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
+from askwise.policy import Greedy, Policy
 
 N_TRAINING_ROWS = 4000
 N_RANKED_ROWS = 500

@@ -16,8 +16,8 @@ import pandas as pd
 from benchmarks.rare_classes import MODELS, PRICES, drawn
 
 from askwise import DynamicFeatureSelector, InvalidInput
-from askwise.acquire.stopping.handover import HandoverGoal, calibrated_handover, measures
 from askwise.epistemic import Assessment
+from askwise.stopping.handover import HandoverGoal, calibrated_handover, measures
 from askwise.uncertainty import Uncertainty
 
 

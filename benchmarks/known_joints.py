@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Greedy
+from askwise.policy import Greedy
 
 ENOUGH = 0.98
 MOST_CELLS = 200_000

@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
-from askwise.desk import Desk
+from askwise.table.desk import Desk
 
 CASES, ROUNDS = 12, 3
 

@@ -17,9 +17,9 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import Greedy, Planned
 from askwise.datasets import load
 from askwise.datasets.dataset import split_rows
+from askwise.policy import Greedy, Planned
 from askwise.reference_models import make_model
 
 TABLES = ("wine", "heart", "cirrhosis", "yeast", "breast_cancer")

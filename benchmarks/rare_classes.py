@@ -18,9 +18,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
-from askwise.acquire.stopping.guarantee import FullRuns, last_passed
-from askwise.acquire.stopping.savings import candidate_budgets
+from askwise.stopping.calibrated_stop import Goal, calibrated_threshold
+from askwise.stopping.guarantee import FullRuns, last_passed
+from askwise.stopping.savings import candidate_budgets
 
 SHIFTS = np.array([2.2, 1.8, 1.4, 1.0, 0.8, 0.5, 0.2, 0.0, 0.0, 0.0])
 PRICES = np.array([4.0, 3.0, 3.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])

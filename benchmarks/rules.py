@@ -21,7 +21,7 @@ from askwise.datasets import load
 from askwise.predict import RulePredictor
 from askwise.predict.rules.conditions import RuleSet
 from askwise.reference_models import ReferenceModel, train_reference_model
-from askwise.subsets import sample
+from askwise.table.subsets import sample
 
 TABLES = ["wine", "heart", "cirrhosis", "yeast", "diabetes130"]
 MODELS = ["tree", "subset-tree", "fuzzy-tree"]

@@ -30,17 +30,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire.policies.orders import Static
-from askwise.acquire.stopping.calibrated_stop import Goal, calibrated_threshold
-from askwise.acquire.stopping.guarantee import FullRuns, last_passed, p_values
-from askwise.acquire.stopping.prediction_sets import PredictionSets
-from askwise.acquire.stopping.savings import candidate_budgets
 from askwise.baselines import CWCF, DIME
 from askwise.cli.demo_report import draw_savings
 from askwise.datasets import load, make_gaussian, make_switch
 from askwise.errors import InvalidInput
 from askwise.plotting import svg
+from askwise.policy.orders import Static
 from askwise.reference_models import make_model
+from askwise.stopping.calibrated_stop import Goal, calibrated_threshold
+from askwise.stopping.guarantee import FullRuns, last_passed, p_values
+from askwise.stopping.prediction_sets import PredictionSets
+from askwise.stopping.savings import candidate_budgets
 
 N_DRAWS, N_FRESH = 200, 20_000
 LEVELS = (0.95, 0.98)

@@ -23,14 +23,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.acquire import DQN
-from askwise.acquire.policies.base import PolicyContext
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
+from askwise.model.stacked import stack
+from askwise.model.wrapped import FrozenModel
+from askwise.policy import DQN
+from askwise.policy.base import PolicyContext
 from askwise.predict import ConditionalPredictor, ImputedPredictor, SubsetPredictor
-from askwise.predict.stacked import stack
-from askwise.predict.wrapped import FrozenModel
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 from askwise.value import HeldOutStates, value_targets
 
 

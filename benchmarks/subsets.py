@@ -21,7 +21,7 @@ from askwise.predict import (
     SubsetPredictor,
 )
 from askwise.reference_models import train_reference_model
-from askwise.subsets import sample
+from askwise.table.subsets import sample
 
 MASKS_PER_ROW = 10
 

@@ -15,12 +15,13 @@ PACKAGE = ROOT / "src" / "askwise"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
-HANDED_OVER = {("acquire", "persistence"), (LEAVES, "persistence")}
+LEAF_MODULES = {"errors", "files", "locking", "metrics", "parameters", "progress", "randomness", "uncertainty"}
+HANDED_OVER = {("saved", "persistence"), ("table", "persistence")}
 """`save` of everything that acquires, and `Desk.load`, hand over when they are called to the package on top of them."""
 
 
 def packages() -> dict[str, set[str]]:
-    """Package -> packages that it imports. Top-level modules below the selector count as one, the leaves."""
+    """Package or module -> those that it imports. Modules that import no package count as one, the leaves."""
     graph: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         package = package_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
@@ -37,9 +38,8 @@ def package_of(module: str) -> str | None:
     first = module.split(".")[0]
     if first in ("", "__init__", "__main__"):
         return None
-    if (PACKAGE / first).is_dir() or first in ("selector", "tables", "plotting", "reference_models"):
-        return first
-    return LEAVES
+    present = (PACKAGE / first).is_dir() or (PACKAGE / f"{first}.py").is_file()
+    return first if present and first not in LEAF_MODULES else LEAVES
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -21,8 +21,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import AskwiseError, DynamicFeatureSelector, InvalidInput, Prices, wrap
-from askwise.acquire import DQN, Greedy, Static
 from askwise.epistemic import AuxiliaryEnsemble
+from askwise.policy import DQN, Greedy, Static
 from askwise.predict import ConditionalPredictor, ImputedPredictor, LocalPredictor
 
 COLUMNS = ["age", "iron", "sugar", "scan"]

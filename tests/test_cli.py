@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
-from askwise.acquire import Policy
 from askwise.cli.app import app
 from askwise.cli.comparison import missing_note
 from askwise.cli.console import make_console
@@ -28,7 +27,7 @@ from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import choices_in_words, shown_number
 from askwise.datasets import Dataset
 from askwise.datasets.home import data_home
-from askwise.desk import Desk, Shown
+from askwise.policy import Policy
 from askwise.reference_models import (
     MODELS,
     MOST_TEST_ROWS,
@@ -38,6 +37,7 @@ from askwise.reference_models import (
     train_reference_model,
 )
 from askwise.selector import DynamicFeatureSelector
+from askwise.table.desk import Desk, Shown
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 

@@ -21,9 +21,9 @@ from askwise.cli.app import app
 from askwise.cli.findings import find
 from askwise.cli.manager_page import render
 from askwise.cli.resumable import Resumable
-from askwise.desk import Desk
 from askwise.persistence import saving
 from askwise.scale import parts
+from askwise.table.desk import Desk
 
 pytest.importorskip("skops")
 

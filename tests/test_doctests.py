@@ -28,5 +28,5 @@ def test_examples_run(name):
 
 def test_examples_are_found():
     """The search itself works: these have examples."""
-    for name in ("askwise.prices", "askwise.subsets", "askwise.uncertainty", "askwise.selector"):
+    for name in ("askwise.table.prices", "askwise.table.subsets", "askwise.uncertainty", "askwise.selector"):
         assert examples(name), f"{name} has no examples"

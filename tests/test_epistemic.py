@@ -25,6 +25,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel, FeatureDistance, MCDropout, suitable_epistemic
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import final_layer
+from askwise.model.wrapped import ROWS_PER_CALL
 from askwise.predict import (
     ConditionalPredictor,
     ImputedPredictor,
@@ -33,9 +35,7 @@ from askwise.predict import (
     ReparametrizedPredictor,
     wrap,
 )
-from askwise.predict.final_layer import final_layer
-from askwise.predict.wrapped import ROWS_PER_CALL
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 from askwise.uncertainty import epistemic_divergence, mutual_information, smoothed, summarize
 from tests.made import few_numbers as data
 from tests.made import fitted, network

@@ -13,8 +13,8 @@ from torch import nn
 
 from askwise.errors import AskwiseError
 from askwise.networks import ACTIVATIONS, CLIP, MOST_CATEGORIES, CellCoder, Layers, import_torch, seeded, train
-from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import read_table
 
 TABLE = pd.DataFrame(
     {

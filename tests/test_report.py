@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.acquire import Trajectory
-from askwise.acquire.assessments import Recorded
+from askwise.assessments import Recorded
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.console import make_console, print_curves
 from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
@@ -22,6 +21,7 @@ from askwise.cli.wording import short, shown_number, shown_value, warnings_of
 from askwise.epistemic import Assessment
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.plotting import COLORS
+from askwise.trajectory import Trajectory
 from askwise.uncertainty import Uncertainty
 
 EVIL = "<script>alert('x')</script>"

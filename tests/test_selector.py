@@ -25,10 +25,12 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
-from askwise.acquire import DQN, Confidence, Greedy, Policy, Random, run_episodes
+from askwise.acquisition import run_episodes
 from askwise.datasets import make_switch
 from askwise.epistemic import AuxiliaryEnsemble
+from askwise.policy import DQN, Greedy, Policy, Random
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
+from askwise.stopping import Confidence
 from tests.made import patients
 
 COLUMNS = ["age", "iron", "sugar", "scan", "pulse"]
@@ -315,7 +317,7 @@ def counted_episodes(monkeypatch):
         episodes.append(args[0].left[0])
         return run_episodes(*args, **options)
 
-    monkeypatch.setattr("askwise.acquire.evaluation.run_episodes", counted)
+    monkeypatch.setattr("askwise.evaluation.run_episodes", counted)
     return episodes
 
 

@@ -25,10 +25,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 
 import askwise
-import askwise.acquire.policies.greedy
+import askwise.policy.greedy
 from askwise import AskwiseError, DynamicFeatureSelector, wrap
-from askwise.acquire import DQN, Greedy, Policy
 from askwise.epistemic import AuxiliaryEnsemble, FeatureDistance, MCDropout
+from askwise.policy import DQN, Greedy, Policy
 from askwise.predict import ConditionalPredictor, ReparametrizedPredictor
 from askwise.value import HeldOutStates, ValueEstimator
 
@@ -78,7 +78,7 @@ def tiny(kind):
 def quick(monkeypatch):
     """Value networks that are trained briefly."""
     brief = functools.partial(ValueEstimator, n_states=200, epochs=5, hidden=16)
-    monkeypatch.setattr(askwise.acquire.policies.greedy, "ValueEstimator", brief)
+    monkeypatch.setattr(askwise.policy.greedy, "ValueEstimator", brief)
 
 
 def unknown(n=1):

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from askwise.acquire import Acquisition
+from askwise.acquisition import Acquisition
 from askwise.epistemic import BeliefModel
 from askwise.predict import ConditionalPredictor, wrap
-from askwise.prices import Prices
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.prices import Prices
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.value import NeighborValue, per_cost
 
 FINITE = st.floats(-1e3, 1e3)

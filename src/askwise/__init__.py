@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from askwise.errors import AskwiseError, InvalidInput
+    from askwise.model.black_box import wrap
     from askwise.persistence.saving import load
-    from askwise.predict.black_box import wrap
-    from askwise.prices import Prices
     from askwise.selector import DynamicFeatureSelector
+    from askwise.table.prices import Prices
 
 __version__ = "0.1.0"
 
@@ -21,11 +21,23 @@ _HOMES = {
     "AskwiseError": "askwise.errors",
     "DynamicFeatureSelector": "askwise.selector",
     "InvalidInput": "askwise.errors",
-    "Prices": "askwise.prices",
+    "Prices": "askwise.table.prices",
     "load": "askwise.persistence.saving",
-    "wrap": "askwise.predict.black_box",
+    "wrap": "askwise.model.black_box",
 }
-_MODULES = {"acquire", "baselines", "datasets", "epistemic", "metrics", "predict", "trees", "uncertainty", "vision"}
+_MODULES = {
+    "acquisition",
+    "baselines",
+    "datasets",
+    "epistemic",
+    "metrics",
+    "policy",
+    "predict",
+    "stopping",
+    "trees",
+    "uncertainty",
+    "vision",
+}
 
 __all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "load", "wrap"]
 

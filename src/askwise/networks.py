@@ -14,8 +14,8 @@ from scipy.special import expit
 
 from askwise.errors import AskwiseError
 from askwise.progress import track
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 
 MOST_CATEGORIES = 32
 CLIP = 5.0

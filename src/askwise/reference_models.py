@@ -28,7 +28,7 @@ from askwise.datasets import Dataset
 from askwise.datasets.dataset import split_rows
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.progress import interruptible
-from askwise.schema import read_table
+from askwise.table.schema import read_table
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 from askwise.trees.growth import ProbableClassifier
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from askwise.acquire import options
-from askwise.acquire.acquirer import USUAL_MEMORY, FeatureAcquirer
-from askwise.acquire.calibration.crossfit import (
+from askwise import options
+from askwise.acquirer import USUAL_MEMORY, FeatureAcquirer
+from askwise.calibrate.crossfit import (
     MOST_CASES,
     N_FOLDS,
     CrossFit,
@@ -19,21 +19,22 @@ from askwise.acquire.calibration.crossfit import (
     cross_fitted,
     refitted,
 )
-from askwise.acquire.calibration.tuning import settle
-from askwise.acquire.calibration.unseen import digests, labeled_unseen
-from askwise.acquire.calibration.visited_states import VisitedStates, sizes_visited, states_of_folds
-from askwise.acquire.policies.base import Policy, PolicyContext
-from askwise.acquire.stopping.pays_off import ExpectedSaving, PaysOff
+from askwise.calibrate.tuning import settle
+from askwise.calibrate.unseen import digests, labeled_unseen
+from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
 from askwise.epistemic import BeliefModel, Novelty
 from askwise.errors import InvalidInput
+from askwise.model.black_box import BlackBox
+from askwise.model.wrapped import FrozenModel, fitted_classifier
 from askwise.parameters import FINITE, POSITIVE, Jobs, Whole, check_limits
+from askwise.policy.base import Policy, PolicyContext
+from askwise.policy.expected_saving import ExpectedSaving
 from askwise.predict.base import check_labels, class_positions
-from askwise.predict.black_box import BlackBox
-from askwise.predict.wrapped import FrozenModel, fitted_classifier
-from askwise.prices import as_prices, check_budget
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
-from askwise.schema import Groups, read_table
+from askwise.stopping.pays_off import PaysOff
+from askwise.table.prices import as_prices, check_budget
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Groups, read_table
 from askwise.value import held_out_states
 
 
@@ -55,7 +56,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     groups
         ``{feature name: [columns]}``: columns that are acquired together; every other column is a feature. For
         images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
-        images is documented in `askwise.vision.defaults`.
+        images is documented in `askwise.images.defaults`.
     adaptation
         How p(y | x_S) is computed: ``"conditional"`` (the default of ``"auto"``: the model's average over completions
         from similar training rows, and over these rows), ``"pooled"`` (completions pooled with Gaussians of each

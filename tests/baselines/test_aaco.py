@@ -12,7 +12,7 @@ from askwise import Prices
 from askwise.baselines.aaco import AACO
 from askwise.datasets import make_switch
 from askwise.errors import InvalidInput
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 
 def pair_data(n=300, seed=0):

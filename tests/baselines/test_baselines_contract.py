@@ -17,7 +17,7 @@ from tests.made import correlated_numbers, patients
 
 from askwise import Prices
 from askwise.errors import InvalidInput
-from askwise.prices import AFFORDABLE_WITHIN
+from askwise.table.prices import AFFORDABLE_WITHIN
 
 # Name -> module, and parameters that make it quick.
 BASELINES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.made import holed_numbers
 
-from askwise.acquire import Stopping
 from askwise.baselines.cwcf import CWCF
 from askwise.datasets import make_gaussian
-from askwise.rows import EncodedRows
+from askwise.stopping import Stopping
+from askwise.table.rows import EncodedRows
 
 torch = pytest.importorskip("torch")
 

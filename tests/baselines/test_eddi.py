@@ -12,7 +12,7 @@ from askwise.baselines.eddi import EDDI
 from askwise.baselines.partial_vae import Cells, gaussian_divergence
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
-from askwise.schema import read_table
+from askwise.table.schema import read_table
 
 QUICK: dict[str, Any] = {
     "encoder": (40, 20),

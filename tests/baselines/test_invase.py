@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from askwise.baselines.invase import INVASE, _Game
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder
-from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import read_table
 
 QUICK: dict[str, Any] = {
     "selector": (40,),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.made import holed_numbers
 
-from askwise.acquire.policies.orders import Random
 from askwise.baselines.opportunistic import Opportunistic
-from askwise.rows import EncodedRows
+from askwise.policy.orders import Random
+from askwise.table.rows import EncodedRows
 
 torch = pytest.importorskip("torch")
 

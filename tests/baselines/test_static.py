@@ -10,8 +10,8 @@ from askwise import Prices
 from askwise.baselines.best_subset import BestSubset, StaticBest
 from askwise.baselines.static import StaticCMI
 from askwise.errors import InvalidInput
-from askwise.information import conditional_information, discretized, greedy_order
-from askwise.schema import read_table
+from askwise.policy.information import conditional_information, discretized, greedy_order
+from askwise.table.schema import read_table
 
 FREE = Prices(np.ones(3)).resolve(["a", "b", "c"])
 

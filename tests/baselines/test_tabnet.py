@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise.baselines.tabnet import TabNet, _batch_sizes, _FeatureCells
 from askwise.errors import AskwiseError
-from askwise.schema import read_table
+from askwise.table.schema import read_table
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("pytorch_tabnet.tab_model")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from tests.made import holed_numbers
 
-from askwise.acquire.policies.orders import Random
 from askwise.baselines.vip import VIP
+from askwise.policy.orders import Random
 
 torch = pytest.importorskip("torch")
 

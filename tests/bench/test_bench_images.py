@@ -47,12 +47,12 @@ def made(monkeypatch):
     for name, stage in stages().items():
         short = tuple(min(1, epochs) for epochs in stage["quick"])
         monkeypatch.setitem(stages(), name, {**stage, "quick": short})
-    monkeypatch.setattr("askwise.vision.stages.QUICK_STATES", 60)
+    monkeypatch.setattr("askwise.images.stages.QUICK_STATES", 60)
     return dataset
 
 
 def stages():
-    from askwise.vision.stages import STAGES
+    from askwise.images.stages import STAGES
 
     return STAGES
 

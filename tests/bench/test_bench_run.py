@@ -24,7 +24,7 @@ from askwise.bench.grid.tasks import Limits, make_task
 from askwise.bench.grid.trials import Measurement, Trial, read, read_result, work, write, write_whole
 from askwise.datasets import load
 from askwise.errors import AskwiseError, InvalidInput
-from askwise.prices import Prices
+from askwise.table.prices import Prices
 
 LIMITS = Limits(2000, 500)
 GRID: dict[str, Any] = {"methods": ["static-cmi"], "data": ["wine"], "seeds": 2}

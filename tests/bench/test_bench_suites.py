@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from askwise.acquire import Greedy
 from askwise.bench.grid.methods import METHODS, _selector
 from askwise.bench.grid.run import run
 from askwise.bench.grid.suites import SUITES
@@ -19,7 +18,8 @@ from askwise.bench.report.study_figures import points
 from askwise.bench.report.study_tables import tables
 from askwise.bench.studies import policies, subsets, uncertainty
 from askwise.datasets import load
-from askwise.prices import Prices
+from askwise.policy import Greedy
+from askwise.table.prices import Prices
 
 BY_STATIC_CMI = ["data", "variable", "uniform", "unavailable", "switch"]
 BY_GREEDY_CART = ["lambda", "bias", "selective", "shift", "risk-gap", "scatter"]

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from askwise.acquire import Greedy, Random
 from askwise.baselines import StaticCMI
 from askwise.bench.grid.tasks import Limits, Task, make_task
 from askwise.bench.studies import policies as policy_studies
@@ -23,6 +22,7 @@ from askwise.bench.studies import uncertainty as uncertainty_studies
 from askwise.bench.studies.uncertainty import with_only
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
+from askwise.policy import Greedy, Random
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
 from askwise.reference_models import make_model
 from askwise.selector import DynamicFeatureSelector

@@ -14,8 +14,8 @@ from askwise import DynamicFeatureSelector, wrap
 from askwise.epistemic import Novelty
 from askwise.epistemic.novelty import _usual
 from askwise.predict import ConditionalPredictor, ImputedPredictor
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 LN2 = np.log(2)
 

@@ -12,12 +12,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict, trees
-from askwise.acquire import DQN, Confidence, Distilled, Greedy
-from askwise.acquire.flowchart.growth import AtMost
-from askwise.acquire.options import ADAPTATIONS
 from askwise.datasets import make_gaussian
 from askwise.errors import InvalidInput
+from askwise.explain.growth import AtMost
+from askwise.options import ADAPTATIONS
+from askwise.policy import DQN, Distilled, Greedy
 from askwise.reference_models import make_model
+from askwise.stopping import Confidence
 
 COLUMNS = ["a", "b", "c", "d"]
 NEURAL: dict[str, Any] = {"epochs": 1, "batch_size": 32}

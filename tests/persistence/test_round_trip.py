@@ -13,21 +13,38 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from tests.persistence import cases
-from tests.persistence.layout import version_of
+from tests.persistence.layout import change_manifest, rewrite, version_of
 
 import askwise
-from askwise import DynamicFeatureSelector, acquire, baselines, epistemic, predict, trees, value, vision
-from askwise.acquire import CalibratedStop, FeatureAcquirer, Policy, Stopping
+from askwise import (
+    DynamicFeatureSelector,
+    baselines,
+    case,
+    epistemic,
+    explain,
+    policy,
+    predict,
+    stopping,
+    trees,
+    value,
+    vision,
+)
+from askwise.acquirer import FeatureAcquirer
+from askwise.acquisition import Acquisition, PolicyMasks
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.persistence.classes import MOVED, present_name
+from askwise.policy import Policy
 from askwise.predict import SubsetPredictor
+from askwise.stopping import CalibratedStop, Stopping
+from askwise.trajectory import Trajectory
 from askwise.trees.growth import ProbableClassifier
 
 pytest.importorskip("safetensors")
 pytest.importorskip("skops")
 
 FAMILIES = (SubsetPredictor, EpistemicEstimator, Policy, Stopping, FeatureAcquirer, ProbableClassifier)
-PACKAGES = (acquire, baselines, epistemic, predict, trees, value, vision)
+PACKAGES = (baselines, case, epistemic, explain, policy, predict, stopping, trees, value, vision)
 ABSTRACT = {
     *(family.__name__ for family in FAMILIES),
     "Baseline",
@@ -98,7 +115,8 @@ def every_class():
     for module in pkgutil.walk_packages(askwise.__path__, "askwise."):
         if module.name.split(".")[1] not in ("cli", "bench"):
             importlib.import_module(module.name)
-    public = (getattr(package, name) for package in PACKAGES for name in package.__all__)
+    public = [getattr(package, name) for package in PACKAGES for name in package.__all__]
+    public += [Acquisition, PolicyMasks, Trajectory]  # of modules that are no packages
     found, open_classes = {kind.__name__ for kind in public if isinstance(kind, type)}, list(FAMILIES)
     while open_classes:
         kind = open_classes.pop()
@@ -117,7 +135,7 @@ def test_every_class_comes_back_bit_for_bit(tmp_path):
         *(cases.around_tables, cases.around_trees, cases.around_reference_models, cases.around_stops),
         *(cases.around_networks, cases.around_images, cases.around_baselines),
     )
-    for path, saved in (case for family in families for case in family()):
+    for path, saved in (one for family in families for one in family()):
         with torch.random.fork_rng():
             saved.save(tmp_path / "saved")
             loaded = askwise.load(tmp_path / "saved")
@@ -146,6 +164,22 @@ def test_rules_of_stops_and_handovers_hold_after_loading(tmp_path):
             handed_over.append(runs[1].handed_over)
     assert len(handed_over) == 4
     assert all(found.any() for found in handed_over)
+
+
+def test_earlier_names_of_modules_are_read(tmp_path):
+    X, y = cases.make_rows()
+    saved = cases.selector(LogisticRegression(), error_costs=[[0, 9, 9], [9, 0, 9], [9, 9, 0]]).fit(X, y)
+    saved.save(tmp_path / "saved")
+    state = (version_of(tmp_path / "saved") / "state.json").read_text()
+    for old, new in MOVED.items():
+        state = state.replace(f'"{new}', f'"{old}')
+    named = {node["class"] for node in json.loads(state)["nodes"] if "class" in node}
+    assert "askwise.acquire.stopping.pays_off.ExpectedSaving" in named
+    assert "askwise.rows.EncodedRows" in named
+    assert not {name for name in named if present_name(name) == name and name.startswith(tuple(MOVED.values()))}
+    rewrite(tmp_path / "saved", "state.json", state.encode())
+    change_manifest(tmp_path / "saved", format_version=6)
+    same(saved, askwise.load(tmp_path / "saved"), some_rows(saved), "earlier names")
 
 
 def test_what_is_shared_stays_shared(tmp_path):

@@ -19,11 +19,12 @@ from tests.persistence.layout import version_of
 
 import askwise
 from askwise import baselines, predict
-from askwise.acquire import DQN, Confidence, Greedy
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
-from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.policy import DQN, Greedy
+from askwise.stopping import Confidence
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import read_table
 
 safetensors = pytest.importorskip("safetensors.numpy")
 pytest.importorskip("skops")

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
-from askwise.predict.neighbors import UNRELATED, Neighbors
-from askwise.rows import EncodedRows
+from askwise.predict.similarity import UNRELATED, Neighbors
+from askwise.table.rows import EncodedRows
 
 
 def reads_last_column(X):

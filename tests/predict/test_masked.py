@@ -17,13 +17,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from askwise.acquire import PolicyMasks, Static
+from askwise.acquisition import PolicyMasks
 from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.policy import Static
 from askwise.predict import ImputedPredictor, MaskTrainedPredictor, wrap
-from askwise.prices import Prices
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.prices import Prices
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 RELEVANCE = np.array([4.0, 3.0, 2.0, 1.0])
 

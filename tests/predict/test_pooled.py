@@ -11,7 +11,7 @@ import askwise
 from askwise.predict import ConditionalPredictor, PooledPredictor
 from askwise.predict.class_gaussians import ClassGaussians, chosen_gaussians
 from askwise.predict.pooled import fit_weights, pooled
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 NO_CATEGORY = np.zeros(4, dtype=bool)
 

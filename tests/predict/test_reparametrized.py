@@ -29,12 +29,12 @@ from torch import nn
 
 import askwise
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import final_layer
+from askwise.model.wrapped import FrozenModel
 from askwise.predict import ImputedPredictor, ReparametrizedPredictor, wrap
-from askwise.predict.final_layer import final_layer
 from askwise.predict.reparametrized import _report
-from askwise.predict.wrapped import FrozenModel
-from askwise.schema import read_table
-from askwise.subsets import sample
+from askwise.table.schema import read_table
+from askwise.table.subsets import sample
 
 KINDS = ("output", "last-layer", "low-rank")
 

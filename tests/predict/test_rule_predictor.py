@@ -24,11 +24,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices
-from askwise.acquire import DQN, Static
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
+from askwise.policy import DQN, Static
 from askwise.predict import RulePredictor
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 from askwise.trees import FuzzyTreeClassifier, SubsetCartClassifier
 from askwise.trees.rule_list import RuleListClassifier
 

@@ -15,8 +15,8 @@ from askwise import DynamicFeatureSelector
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor, column_weights
 from askwise.predict.column_weights import learned_weights
-from askwise.schema import read_table
-from askwise.subsets import sample
+from askwise.table.schema import read_table
+from askwise.table.subsets import sample
 
 X, Y = load_wine(return_X_y=True)
 MODEL = GaussianNB().fit(X[::2], Y[::2])

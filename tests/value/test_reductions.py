@@ -7,11 +7,11 @@ import pandas as pd
 from numpy.testing import assert_allclose
 
 from askwise import Prices
-from askwise.acquire.acquisition import Acquisition
+from askwise.acquisition import Acquisition
 from askwise.epistemic import BeliefModel, FeatureDistance
 from askwise.predict import ConditionalPredictor, wrap
-from askwise.rows import EncodedRows
-from askwise.schema import read_table
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import read_table
 from askwise.value import NeighborValue, neighbors
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions

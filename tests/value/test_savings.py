@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from askwise import wrap
-from askwise.acquire.acquisition import Acquisition
+from askwise.acquisition import Acquisition
 from askwise.epistemic import BeliefModel
 from askwise.predict import ConditionalPredictor
-from askwise.prices import Prices
-from askwise.rows import EncodedRows
+from askwise.table.prices import Prices
+from askwise.table.rows import EncodedRows
 from askwise.value.savings import MOST_PAIRED, NeighborSavings, Savings, most_promising_pairs
 
 EQUAL = 10.0 * (1 - np.eye(2))

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 import askwise.value.targets
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel, EpistemicEstimator, FeatureDistance
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.uncertainty import epistemic_divergence, kl_divergence, smoothed
 from askwise.value import HeldOutStates, held_out_states, value_targets
 

@@ -17,8 +17,8 @@ import askwise.value.network
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.predict import ImputedPredictor, wrap
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.value import HeldOutStates, ValueEstimator, value_targets
 
 

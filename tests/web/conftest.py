@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.web.postgres import Postgres, programs
 
 from askwise import DynamicFeatureSelector
-from askwise.desk import Desk, Shown
+from askwise.table.desk import Desk, Shown
 
 
 def drawn_rows(seed: int = 0) -> pd.DataFrame:

@@ -15,8 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
-from askwise.desk import Desk, Shown
 from askwise.epistemic import AuxiliaryEnsemble
+from askwise.table.desk import Desk, Shown
 
 CALIBRATION_ROWS = 100
 WORDS: dict[str, dict[int, Any]] = {

@@ -12,7 +12,7 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 import askwise
-from askwise.desk import Desk
+from askwise.table.desk import Desk
 from askwise.web.app import create_app
 from askwise.web.database import migrate
 from askwise.web.settings import Settings

@@ -14,8 +14,8 @@ from alembic.runtime.migration import MigrationContext
 from tests.web.conftest import drawn_rows
 
 import askwise
-from askwise.columns import plain
 from askwise.errors import InvalidInput
+from askwise.table.columns import plain
 from askwise.web.cases import Cases
 from askwise.web.database import connect, migrate
 from askwise.web.description import Description
@@ -148,7 +148,7 @@ def test_a_refused_answer_leaves_the_case_as_it_was(folder, selector, sqlite):
 def test_a_model_that_fails_on_a_value_is_not_the_servers_fault(folder, selector, sqlite, monkeypatch):
     cases = process(folder, selector, sqlite)
     case = cases.start(NewCase(), "ann")
-    monkeypatch.setattr("askwise.acquire.case.session.Session.report", lambda self: 1 / 0)
+    monkeypatch.setattr("askwise.case.session.Session.report", lambda self: 1 / 0)
     with pytest.raises(Refused, match="does not take this value") as refusal:
         cases.add(case["id"], answer(1), "ann")
     assert (refusal.value.status, refusal.value.field) == (422, "value")

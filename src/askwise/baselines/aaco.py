@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy
+from askwise.acquisition import Acquisition
 from askwise.baselines.base import Baseline
+from askwise.model.wrapped import FrozenModel, fitted_classifier
 from askwise.networks import CellCoder, Layers, import_torch, seeded
 from askwise.parameters import POSITIVE, Choice, Number, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict import ConditionalPredictor, ImputedPredictor
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.masked import train_under_masks
-from askwise.predict.neighbors import Neighbors
-from askwise.predict.wrapped import FrozenModel, fitted_classifier
-from askwise.prices import Prices
+from askwise.predict.similarity import Neighbors
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.subsets import sample, unique_masks
+from askwise.table.prices import Prices
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample, unique_masks
 
 SMALLEST = 1e-6
 CELLS_AT_ONCE = 2_000_000

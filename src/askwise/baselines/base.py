@@ -8,20 +8,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.case.session import Session
-from askwise.acquire.policies.base import Policy
-from askwise.acquire.stopping.calibrated_stop import CalibratedStop
-from askwise.acquire.stopping.rules import Stopping
+from askwise.acquirer import FeatureAcquirer
+from askwise.acquisition import Acquisition
+from askwise.case.session import Session
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.parameters import check_limits
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
-from askwise.prices import as_prices
 from askwise.randomness import generator
-from askwise.rows import EncodedRows
-from askwise.schema import Schema, read_table
+from askwise.stopping.calibrated_stop import CalibratedStop
+from askwise.stopping.rules import Stopping
+from askwise.table.prices import as_prices
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema, read_table
 from askwise.value.gain import per_cost
 
 Answer = Callable[[EncodedRows], np.ndarray]

@@ -11,17 +11,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy
+from askwise.acquisition import Acquisition
 from askwise.baselines.base import Baseline
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
-from askwise.information import discretized, greedy_order
 from askwise.parameters import Whole, within
+from askwise.policy.base import Policy
+from askwise.policy.information import discretized, greedy_order
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
-from askwise.prices import Prices, affordable
 from askwise.progress import track
-from askwise.rows import EncodedRows
+from askwise.table.prices import Prices, affordable
+from askwise.table.rows import EncodedRows
 from askwise.value.gain import per_cost
 
 SMALLEST = 1e-6

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy
-from askwise.acquire.stopping.rules import Stopping
+from askwise.acquisition import Acquisition
 from askwise.baselines.base import Baseline
 from askwise.baselines.masked_network import MaskedRows
 from askwise.baselines.retrace import RetraceLearner
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, import_torch, seeded
 from askwise.parameters import POSITIVE, RATE, SHARE, Number, Several, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
+from askwise.stopping.rules import Stopping
+from askwise.table.rows import EncodedRows
 
 LEAST_PROBABILITY = 1e-3
 

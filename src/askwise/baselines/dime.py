@@ -11,7 +11,7 @@ from scipy.special import expit
 from askwise.baselines.masked_network import train_with_patience
 from askwise.baselines.two_networks import TwoNetworkBaseline, TwoNetworks
 from askwise.parameters import SHARE, within
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 from askwise.uncertainty import entropy
 from askwise.value.gain import per_cost
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Answer, Baseline, ScoredPolicy
 from askwise.baselines.partial_vae import Cells, PartialVAE, gaussian_divergence, train_partial_vae
 from askwise.networks import import_torch
 from askwise.parameters import POSITIVE, WIDTHS, Choice, Number, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 CODES_AT_ONCE = 20_000
 

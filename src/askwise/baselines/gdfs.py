@@ -11,7 +11,7 @@ from askwise.baselines.masked_network import Best, train_with_patience
 from askwise.baselines.two_networks import TwoNetworkBaseline, TwoNetworks
 from askwise.networks import seeded
 from askwise.randomness import LARGEST_SEED
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 SHARPNESS = 5.0
 """Factor of the logits before the relaxation, as in the authors' code."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import POSITIVE, WIDTHS, Flag, Number, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,8 +10,8 @@ import numpy as np
 
 from askwise.networks import CellCoder
 from askwise.progress import track
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 
 DROPOUT_DRAWS = 2**20
 SMALLEST_BATCH, LARGEST_BATCH, STEPS_PER_EPOCH = 32, 128, 4

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows
 from askwise.errors import InvalidInput
 from askwise.networks import CellCoder, Layers, ReplayBuffer, follow, import_torch, seeded
 from askwise.parameters import DROPOUT, POSITIVE, RATE, SHARE, Several, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 LEAST_EXPLORATION = 0.1
 ROWS_AT_ONCE = 4096

@@ -14,9 +14,9 @@ from scipy.special import softmax
 
 from askwise.networks import CellCoder, Layers, adam, relu_network, seeded, train
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
+from askwise.table.subsets import sample
 
 EMBEDDING = 10
 LARGEST_LOG_VARIANCE = 10.0

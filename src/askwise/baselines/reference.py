@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from askwise.acquire.assessments import Recorded
-from askwise.acquire.evaluation import FinalState
-from askwise.acquire.policies.base import Policy
-from askwise.acquire.policies.orders import Random
-from askwise.acquire.stopping.rules import Stopping
-from askwise.acquire.trajectory import Trajectory
+from askwise.assessments import Recorded
 from askwise.baselines.aaco import AACO
 from askwise.baselines.base import Baseline, FullRowBaseline, FullRowPolicy, ScoredPolicy
 from askwise.baselines.static import DesignMatrix, strong_classifier, with_seed
 from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
+from askwise.evaluation import FinalState
 from askwise.parameters import Whole, within
+from askwise.policy.base import Policy
+from askwise.policy.orders import Random
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
+from askwise.stopping.rules import Stopping
+from askwise.table.rows import EncodedRows
+from askwise.trajectory import Trajectory
 
 
 class RandomOrder(AACO):

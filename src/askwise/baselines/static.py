@@ -13,18 +13,18 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from askwise.acquire.acquisition import Acquisition
-from askwise.acquire.policies.base import Policy
+from askwise.acquisition import Acquisition
 from askwise.baselines.base import Baseline
 from askwise.errors import InvalidInput
-from askwise.information import CRITERIA, discretized, greedy_order, rank_scores
 from askwise.networks import CellCoder
 from askwise.parameters import Choice, Whole, within
+from askwise.policy.base import Policy
+from askwise.policy.information import CRITERIA, discretized, greedy_order, rank_scores
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

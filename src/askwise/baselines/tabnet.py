@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import FullRowBaseline, FullRowPolicy
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import CellCoder, seeded
 from askwise.parameters import POSITIVE, Flag, Number, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
+from askwise.table.subsets import sample
 
 VIRTUAL_BATCH = 128
 

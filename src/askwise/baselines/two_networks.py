@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, held_out_rows, pretrain, sliced_dropout
 from askwise.networks import CellCoder, Layers, import_torch, relu_network, seeded
 from askwise.parameters import DROPOUT, POSITIVE, WIDTHS, Number, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 MOST_FEATURES = 10
 """Default number of purchases per training episode."""

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from askwise.acquire.policies.base import Policy
 from askwise.baselines.base import Baseline, ScoredPolicy
 from askwise.baselines.masked_network import MaskedRows, sliced_dropout
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import DROPOUT, POSITIVE, Number, Several, Whole, within
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import seed_from
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 FEWEST_HISTORIES = 1024
 HIDDEN = -1e9

@@ -21,7 +21,7 @@ from askwise.cli.options import (
 )
 from askwise.cli.wording import escaped
 from askwise.errors import InvalidInput
-from askwise.tables import check_path
+from askwise.table.reading import check_path
 
 CasesFile = Annotated[
     Path, typer.Argument(metavar="CASES", help="A row per case; an empty cell is unavailable. CSV, Parquet or Feather.")
@@ -147,7 +147,7 @@ def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: boo
 
 def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
     """Acquire in bounded memory, and say what was written."""
-    from askwise.acquire.acquirer import GUARANTEE_VOID
+    from askwise.acquirer import GUARANTEE_VOID
     from askwise.cli.own_files import advising_options
     from askwise.persistence.folder import read_folder
     from askwise.scale import acquire_parquet

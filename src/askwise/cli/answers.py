@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
-from askwise.acquire import Session
-from askwise.columns import Column
-from askwise.desk import Desk
+from askwise.case import Session
 from askwise.errors import InvalidInput, listed
-from askwise.schema import Schema
+from askwise.table.columns import Column
+from askwise.table.desk import Desk
+from askwise.table.schema import Schema
 
 MOST_VALUES_SHOWN = 12
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")

@@ -80,7 +80,7 @@ def _check_alone(setup: Setup) -> None:
 
 def _trained(setup: Setup) -> tuple[Any, Any, Any]:
     from askwise.cli.prepare import prepare
-    from askwise.desk import Desk
+    from askwise.table.desk import Desk
 
     with progress(2) as say:
         rows, selector = prepare(setup, say)

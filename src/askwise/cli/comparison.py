@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Flowchart, Policy, Random, Trajectory
-from askwise.acquire.flowchart.mixin import FEWEST_ROWS
-from askwise.columns import plain
+from askwise.explain import Flowchart
+from askwise.explain.mixin import FEWEST_ROWS
+from askwise.policy import Policy, Random
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
+from askwise.table.columns import plain
+from askwise.trajectory import Trajectory
 
 RANDOM_ORDERS = 5
 MISSING_CELLS = {"mean": "askwise puts typical values there", "rules": "askwise leaves out conditions on them"}

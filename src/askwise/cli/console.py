@@ -177,7 +177,7 @@ def print_json(document: dict[str, Any]) -> None:
 
 def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a table, ready for JSON."""
-    from askwise.acquire.case.session import as_json
+    from askwise.case.session import as_json
 
     rows = table.to_dict("records")
     return [{str(name): as_json(x) if isinstance(x, float) else x for name, x in row.items()} for row in rows]

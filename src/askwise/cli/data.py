@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from askwise.datasets import Dataset
-    from askwise.desk import Desk
+    from askwise.table.desk import Desk
 
 SHARES = {"train": 0.6, "calibrate": 0.2, "test": 0.2}
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; a wrong name lists them all.")]
@@ -61,8 +61,8 @@ def _written(folder: Path, dataset: Dataset, seed: int) -> dict[Path, str]:
     """What was written, by file."""
     from askwise.cli.price_list import price_list
     from askwise.files import write_whole
-    from askwise.prices import Prices
-    from askwise.schema import read_table
+    from askwise.table.prices import Prices
+    from askwise.table.schema import read_table
 
     target, names = TARGETS.get(dataset.name, ("target", {}))
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def _parts(dataset: Dataset, seed: int) -> dict[str, list[int]]:
 
 
 def _desk(dataset: Dataset) -> Desk:
-    from askwise.desk import Desk, Shown
+    from askwise.table.desk import Desk, Shown
 
     currency = "CAD" if dataset.prices is not None else None
     shown = HEART if dataset.name == "heart" else {}

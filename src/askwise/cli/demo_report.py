@@ -20,13 +20,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import askwise
-from askwise.acquire import Flowchart, Trajectory
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.options import check_report_path
 from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, short, shown_number, shown_value, step_name, warnings_of
 from askwise.errors import AskwiseError
+from askwise.explain import Flowchart
 from askwise.files import write_whole
 from askwise.plotting import COLORS, INK, PAPER, svg, template
+from askwise.trajectory import Trajectory
 
 OTHER_COLOR = "#c9ced6"
 WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c", "#3a9d6e")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from askwise.acquire import Session, Suggestion
+from askwise.case import Session, Suggestion
 from askwise.cli.answers import (
     HELP,
     USAGE,
@@ -27,10 +27,10 @@ from askwise.cli.answers import (
 from askwise.cli.console import bar, print_indented
 from askwise.cli.steps import print_rules, print_warnings, show_set
 from askwise.cli.wording import finality, shown_number, shown_share
-from askwise.columns import Column
-from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
 from askwise.selector import DynamicFeatureSelector
+from askwise.table.columns import Column
+from askwise.table.desk import Desk, Shown
 
 MOST_CLASSES_SHOWN = 5
 MOST_RULES_SHOWN = 2

@@ -11,7 +11,7 @@ from askwise.cli.console import make_console, print_json, progress
 from askwise.cli.options import AsJson, Opening, Reading, Seed, check_place, check_saved, with_options
 from askwise.cli.wording import choices_in_words
 from askwise.errors import InvalidInput
-from askwise.tables import check_path
+from askwise.table.reading import check_path
 
 Folder = Annotated[Path, typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written.")]
 TestFile = Annotated[Path, typer.Argument(metavar="TABLE", help="Rows that the model has not seen, with their class.")]

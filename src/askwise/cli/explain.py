@@ -12,7 +12,7 @@ from askwise.cli.console import make_console, print_json
 from askwise.cli.evaluate import Folder
 from askwise.cli.options import AsJson, Opening, Reading, check_saved, with_options
 from askwise.errors import InvalidInput
-from askwise.tables import check_path
+from askwise.table.reading import check_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +76,8 @@ def _settled(trace: list[dict[str, Any]], desk: Any) -> str:
 
 def _stopped(selector: Any, one: pd.DataFrame) -> dict[str, Any]:
     """Where the calibrated stop would have ended the case."""
-    from askwise.columns import plain
     from askwise.scale.parts import ends_of
+    from askwise.table.columns import plain
 
     end = ends_of(selector.acquire(one, stop="calibrated"), one.index.to_numpy(), "prediction").iloc[0]
     return {name: plain(end[name]) for name in ("n_bought", "bought", "spent", "prediction")}

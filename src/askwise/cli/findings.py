@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Random, Trajectory
-from askwise.acquire.stopping.guarantee import exact_interval
 from askwise.cli.console import as_records
-from askwise.columns import plain
-from askwise.desk import Desk
 from askwise.metrics import expected_calibration_error, rejection_curve
+from askwise.policy import Random
 from askwise.predict.base import class_positions
+from askwise.stopping.guarantee import exact_interval
+from askwise.table.columns import plain
+from askwise.table.desk import Desk
+from askwise.trajectory import Trajectory
 
 N_RANDOM = 3
 N_STEPS = N_RANDOM + 4

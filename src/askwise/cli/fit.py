@@ -14,13 +14,13 @@ from askwise.cli.options import Adaptation, AsJson, Reading, Seed, check_budget_
 from askwise.cli.prices import GroupsFile, TableFile
 from askwise.cli.wording import choices_in_words
 from askwise.errors import InvalidInput
-from askwise.tables import check_path
+from askwise.table.reading import check_path
 
 if TYPE_CHECKING:
-    from askwise.acquire.stopping.calibrated_stop import CalibratedStop
     from askwise.datasets import Dataset
-    from askwise.desk import Desk
     from askwise.selector import DynamicFeatureSelector
+    from askwise.stopping.calibrated_stop import CalibratedStop
+    from askwise.table.desk import Desk
 
 ENDINGS = (".skops", ".ubj", ".json", ".txt", ".cbm", ".onnx", ".pt2")
 AGREEMENT = ACCURACY = 0.95

@@ -16,14 +16,14 @@ from askwise.cli.options import Reading
 from askwise.cli.own_files import advising_options, read_cases, read_groups, read_labeled
 from askwise.cli.price_list import read_price_list
 from askwise.cli.user_table import load_user_table
-from askwise.desk import Desk
 from askwise.errors import InvalidInput, listed
 from askwise.persistence.model_file import read_model
-from askwise.prices import Prices
 from askwise.progress import interruptible
-from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import garbled, read_table
+from askwise.table.desk import Desk
+from askwise.table.prices import Prices
+from askwise.table.reading import garbled, read_table
+from askwise.table.schema import read_table as read_schema
 
 
 class Fitting:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from askwise.acquire import Trajectory
 from askwise.cli.comparison import Story, compare, turning_case
 from askwise.cli.demo_report import Report
 from askwise.cli.options import Adaptation, Model, Setup
@@ -17,6 +16,7 @@ from askwise.errors import InvalidInput
 from askwise.networks import seeded
 from askwise.plotting import svg
 from askwise.selector import DynamicFeatureSelector
+from askwise.trajectory import Trajectory
 from askwise.vision import PatchGrid, filmstrip, small_cnn, train_classifier
 
 GRID = PatchGrid(4, 4)

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 import askwise
-from askwise.acquire.flowchart.words import percent
 from askwise.cli.demo_report import POLICY_COLORS, WIDTH, draw_savings
 from askwise.cli.findings import LEVEL, Findings
-from askwise.desk import Desk
+from askwise.explain.words import percent
 from askwise.plotting import INK, SOFT, svg, template
+from askwise.table.desk import Desk
 
 NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
 MOST_ASKED = 15

@@ -15,7 +15,7 @@ import typer
 
 from askwise.cli.console import RefusedFolder, failures
 from askwise.errors import InvalidInput
-from askwise.tables import TableOptions, check_path
+from askwise.table.reading import TableOptions, check_path
 
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON document instead of text.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31, help="Seed of everything that is random.")]

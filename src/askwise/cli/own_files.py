@@ -16,13 +16,13 @@ from askwise.cli.console import RefusedFolder
 from askwise.cli.options import Opening, Reading
 from askwise.cli.price_list import price_list
 from askwise.cli.user_table import read_noted
-from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
-from askwise.prices import Prices
-from askwise.schema import Schema
-from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
-from askwise.tables import TableOptions, garbled
+from askwise.table.desk import Desk, Shown
+from askwise.table.prices import Prices
+from askwise.table.reading import TableOptions, garbled
+from askwise.table.schema import Schema
+from askwise.table.schema import read_table as read_schema
 
 
 def advising_options(error: InvalidInput) -> str:

@@ -11,10 +11,10 @@ from askwise.cli.options import RULE_MODELS, Adaptation, Setup
 from askwise.cli.user_table import load_user_table
 from askwise.datasets import Dataset, load, names
 from askwise.errors import InvalidInput, listed
-from askwise.prices import Prices
 from askwise.reference_models import ReferenceModel, train_reference_model
-from askwise.schema import read_table as read_schema
 from askwise.selector import DynamicFeatureSelector
+from askwise.table.prices import Prices
+from askwise.table.schema import read_table as read_schema
 
 
 def prepare(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from askwise.cli.user_table import read_noted
-from askwise.desk import Desk, Shown
 from askwise.errors import InvalidInput, listed
-from askwise.prices import Prices
-from askwise.schema import Schema
-from askwise.tables import TableOptions, garbled, read_table
+from askwise.table.desk import Desk, Shown
+from askwise.table.prices import Prices
+from askwise.table.reading import TableOptions, garbled, read_table
+from askwise.table.schema import Schema
 
 TEXT = ("feature", "setup", "label", "unit", "currency")
 NUMBERS = ("price", "setup_cost", "low", "high", "reference_low", "reference_high")

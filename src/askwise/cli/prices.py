@@ -10,7 +10,7 @@ import typer
 
 from askwise.cli.options import Reading, check_place, with_options
 from askwise.errors import InvalidInput
-from askwise.tables import check_path
+from askwise.table.reading import check_path
 
 TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="The training rows: CSV, Parquet or Feather.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the price list.")]
@@ -43,7 +43,7 @@ def prices(
     from askwise.cli.own_files import read_groups, template_of
     from askwise.cli.user_table import read_noted
     from askwise.files import write_whole, writing
-    from askwise.tables import garbled
+    from askwise.table.reading import garbled
 
     frame = read_noted(table, reading.table).frame
     left_out = [*(reading.drop or []), *([target] if target else [])]

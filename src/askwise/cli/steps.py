@@ -21,9 +21,9 @@ from askwise.cli.wording import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from askwise.acquire import Session
+    from askwise.case import Session
     from askwise.cli.comparison import Story
-    from askwise.desk import Desk
+    from askwise.table.desk import Desk
 
 MOST_CONDITIONS = 4
 LONGEST_CONDITION = 60

@@ -12,7 +12,7 @@ from askwise.cli.console import make_console
 from askwise.cli.options import Reading
 from askwise.datasets import Dataset
 from askwise.errors import InvalidInput, listed
-from askwise.tables import Table, TableOptions, garbled, read_table
+from askwise.table.reading import Table, TableOptions, garbled, read_table
 
 FEWEST_ROWS = 20
 MOST_CLASSES = 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from askwise.prices import Prices
+from askwise.table.prices import Prices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,8 +13,8 @@ from scipy.special import log_softmax, softmax
 from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
 from askwise.parameters import Flag, Limits, Number, Whole, check_values
-from askwise.prices import AFFORDABLE_WITHIN, check_budget
 from askwise.randomness import generator
+from askwise.table.prices import AFFORDABLE_WITHIN, check_budget
 
 _DESCRIPTION = """{classes} equally likely classes, each a Gaussian of {features} features. The `signal`
 features have class means that lie {separation:g} standard deviations apart (root mean square over pairs of

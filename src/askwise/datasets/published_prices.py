@@ -12,7 +12,7 @@ from __future__ import annotations
 import pandas as pd
 
 from askwise.errors import AskwiseError
-from askwise.prices import Prices
+from askwise.table.prices import Prices
 
 CENTS = 2
 """Prices are in dollars and cents, so a difference of two prices is rounded to as many decimals."""

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from askwise.datasets.synthetic import SyntheticDataset
 from askwise.errors import InvalidInput
 from askwise.parameters import POSITIVE, Flag, Limits, Whole, check_values
-from askwise.prices import AFFORDABLE_WITHIN, check_budget
+from askwise.table.prices import AFFORDABLE_WITHIN, check_budget
 
 SWITCH = "switch"
 LIMITS: Limits = {

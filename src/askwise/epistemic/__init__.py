@@ -6,9 +6,9 @@ from askwise.epistemic.distance import FeatureDistance
 from askwise.epistemic.dropout import MCDropout, can_drop_out
 from askwise.epistemic.ensemble import AuxiliaryEnsemble, can_train_members
 from askwise.epistemic.novelty import Novelty
+from askwise.model.black_box import BlackBox
+from askwise.model.final_layer import unfrozen
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import BlackBox
-from askwise.predict.final_layer import unfrozen
 
 __all__ = [
     "Assessment",

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from askwise.model.stacked import stack
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.stacked import stack
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 
 class EpistemicEstimator(BaseEstimator):

@@ -12,13 +12,13 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.epistemic.novelty import Novelty
-from askwise.error_costs import decide
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
 from askwise.predict.calibration import Calibration
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.rows import EncodedRows
+from askwise.table.error_costs import decide
+from askwise.table.rows import EncodedRows
 from askwise.uncertainty import Uncertainty, smoothed, summarize
 
 SMALLEST = 1e-12

@@ -10,13 +10,13 @@ import numpy as np
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import FinalLayer, final_layer
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
-from askwise.predict.final_layer import FinalLayer, final_layer
 from askwise.predict.imputed import typical_row
 from askwise.randomness import generator
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 CELLS_AT_ONCE = 1_000_000
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import torch_module, unfrozen
+from askwise.model.modules import DropoutMasks, dropout_layers
+from askwise.model.stacked import StackedDropout
+from askwise.model.wrapped import FrozenModel
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.final_layer import torch_module, unfrozen
-from askwise.predict.modules import DropoutMasks, dropout_layers
 from askwise.predict.reparametrized import ReparametrizedPredictor
-from askwise.predict.stacked import StackedDropout
-from askwise.predict.wrapped import FrozenModel
 from askwise.randomness import generator, seed_from
 
 

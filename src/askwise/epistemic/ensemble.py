@@ -15,11 +15,11 @@ from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
+from askwise.model.black_box import BlackBox, as_classifier
+from askwise.model.final_layer import has_resampling, split_pipeline, unfrozen
+from askwise.model.wrapped import FrozenModel, is_seed
 from askwise.parameters import Choice, Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import BlackBox, as_classifier
-from askwise.predict.final_layer import has_resampling, split_pipeline, unfrozen
-from askwise.predict.wrapped import FrozenModel, is_seed
 from askwise.progress import interruptible, track
 from askwise.randomness import generator, seed_from
 

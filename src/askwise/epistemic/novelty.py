@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from askwise.columns import plain
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.neighbors import UNRELATED, Neighbors
-from askwise.rows import EncodedRows
+from askwise.predict.similarity import UNRELATED, Neighbors
+from askwise.table.columns import plain
+from askwise.table.rows import EncodedRows
 
 MARGIN, TAIL = 0.25, 0.05
 """A number is far outside when it is beyond its training range by more than a share of `MARGIN` of the range, and by

@@ -12,27 +12,62 @@ from typing import Any
 from askwise.errors import InvalidInput
 
 OWN_PARTS = (
-    "acquire",
+    "acquirer",
+    "acquisition",
+    "assessments",
     "baselines",
-    "columns",
+    "calibrate",
+    "case",
     "datasets.dataset",
     "datasets.gaussian",
     "datasets.switch",
     "datasets.synthetic",
     "epistemic",
+    "explain",
+    "images",
     "locking",
+    "model",
     "networks",
+    "policy",
     "predict",
-    "prices",
     "reference_models",
-    "rows",
-    "schema",
     "selector",
+    "stopping",
+    "table.columns",
+    "table.prices",
+    "table.rows",
+    "table.schema",
+    "trajectory",
     "trees",
     "value",
-    "vision",
 )
 """The parts of askwise whose classes are state; those that read or write files are not among them."""
+
+MOVED = {
+    "askwise.acquire.stopping.pays_off.ExpectedSaving": "askwise.policy.expected_saving.ExpectedSaving",
+    "askwise.acquire.acquisition.": "askwise.acquisition.",
+    "askwise.acquire.calibration.": "askwise.calibrate.",
+    "askwise.acquire.case.": "askwise.case.",
+    "askwise.acquire.flowchart.": "askwise.explain.",
+    "askwise.acquire.policies.": "askwise.policy.",
+    "askwise.acquire.stopping.": "askwise.stopping.",
+    "askwise.columns.": "askwise.table.columns.",
+    "askwise.predict.black_box.": "askwise.model.black_box.",
+    "askwise.predict.boosting.": "askwise.model.fast.boosting.",
+    "askwise.predict.file_models.": "askwise.model.file_models.",
+    "askwise.predict.final_layer.": "askwise.model.final_layer.",
+    "askwise.predict.modules.": "askwise.model.modules.",
+    "askwise.predict.neighbors.": "askwise.predict.similarity.",
+    "askwise.predict.pool_inputs.": "askwise.model.fast.pool_inputs.",
+    "askwise.predict.pool_trees.": "askwise.model.fast.pool_trees.",
+    "askwise.predict.stacked.": "askwise.model.stacked.",
+    "askwise.predict.wrapped.": "askwise.model.wrapped.",
+    "askwise.prices.": "askwise.table.prices.",
+    "askwise.rows.": "askwise.table.rows.",
+    "askwise.schema.": "askwise.table.schema.",
+    "askwise.vision.": "askwise.images.",
+}
+"""Beginnings of full names in folders up to format 6, and what they are now; the first that fits is taken."""
 
 METHODS = {
     "_all_alike",
@@ -67,6 +102,14 @@ class Damaged(ValueError):  # noqa: N818 - it names the state of the folder
 def name_of(thing: Any) -> str:
     """The full name of a class or function."""
     return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def present_name(name: str) -> str:
+    """The full name of a class now, of one that a folder names."""
+    for old, new in MOVED.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
 
 
 @cache
@@ -108,8 +151,9 @@ class Allowed:
         return found
 
     def _find(self, name: str) -> Any:
-        module, _, qualname = name.rpartition(".")
         given = self._given.get(name)
+        name = present_name(name)
+        module, _, qualname = name.rpartition(".")
         if isinstance(given, type):
             return given
         if module not in own_modules() and name not in FOREIGN and given is None and not is_torch_layer(name):

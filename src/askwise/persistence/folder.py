@@ -26,10 +26,10 @@ from askwise.persistence.strict_json import read_json, write_json
 MANIFEST, SIGNATURE, VERSIONS, LOCK = "manifest.json", "manifest.sig", "versions", "lock"
 LARGEST_MANIFEST = 64_000_000
 SHORTEST_KEY = 16
-FORMAT = 6
+FORMAT = 7
 """Version of the format; raised with every change that older versions of askwise cannot read."""
 FLAT_FORMAT = 5
-"""The format before versions, with the files beside the manifest; it is still read."""
+"""The format before versions, with the files beside the manifest; it is still read, as all since are."""
 MOST_TRIES = 100
 """How often a reader starts again because a folder was saved meanwhile."""
 OWN_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{32}\.part")
@@ -188,7 +188,7 @@ def _check_version(manifest: Mapping[str, Any]) -> None:
         )
     if version < FLAT_FORMAT:
         raise InvalidInput(
-            f"The folder was saved in format {version}, and this askwise reads {FLAT_FORMAT} and {FORMAT}. Fit and "
+            f"The folder was saved in format {version}, and this askwise reads {FLAT_FORMAT} to {FORMAT}. Fit and "
             f"save the selector again with this version (the folder was written by askwise {manifest.get('askwise')})."
         )
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.model.modules import is_torch_module
 from askwise.persistence.classes import Damaged, is_torch_layer, name_of
-from askwise.predict.modules import is_torch_module
 
 if TYPE_CHECKING:
     from askwise.persistence.rebuild import Rebuilder

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.model.black_box import wrap
+from askwise.model.file_models import BoosterModel, OnnxModel
+from askwise.model.modules import SUMS_TO_ONE_WITHIN
 from askwise.persistence.foreign import read_booster
 from askwise.persistence.skops_file import read_models
-from askwise.predict.black_box import wrap
-from askwise.predict.file_models import BoosterModel, OnnxModel
-from askwise.predict.modules import SUMS_TO_ONE_WITHIN
 
 PROBE, N_PROBES = 3.0, 200
 """Spread and number of the made-up rows that tell logits from probabilities."""

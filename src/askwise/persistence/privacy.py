@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.stopping.pays_off import PaysOff
+from askwise.acquirer import FeatureAcquirer
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
 from askwise.persistence.tree_checks import every_object
-from askwise.predict.neighbors import Neighbors
-from askwise.rows import EncodedRows
+from askwise.predict.similarity import Neighbors
 from askwise.selector import DynamicFeatureSelector
-from askwise.subsets import sample
+from askwise.stopping.pays_off import PaysOff
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 MOST_DRAWN, MOST_MEASURED, MOST_SUGGESTED = 10_000, 500, 100
 HOLDING = {"_fit_X", "X_fit_", "support_vectors_", "X_train_"}

@@ -17,16 +17,16 @@ import pandas as pd
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from askwise.acquire.policies.base import Policy
-from askwise.acquire.stopping.rules import Stopping
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
+from askwise.model.black_box import BlackBox
+from askwise.model.modules import is_torch_module
 from askwise.persistence import foreign, pandas_nodes
 from askwise.persistence.classes import METHODS, is_importable, is_saved_as_data, name_of
+from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import BlackBox
-from askwise.predict.modules import is_torch_module
+from askwise.stopping.rules import Stopping
 
 EXTENDABLE = (SubsetPredictor, EpistemicEstimator, Policy, Stopping)
 """The families that users write classes of."""

@@ -14,10 +14,11 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from askwise import __version__
-from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.desk import FILE as DESK
-from askwise.desk import Desk
+from askwise.acquirer import FeatureAcquirer
 from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
+from askwise.model.black_box import BlackBox
+from askwise.model.final_layer import split_pipeline
+from askwise.model.wrapped import some_complete_row
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder
 from askwise.persistence.foreign import is_data
@@ -26,10 +27,9 @@ from askwise.persistence.rebuild import Rebuilder
 from askwise.persistence.record import Recorder
 from askwise.persistence.skops_file import needed_types, read_models, write_models
 from askwise.persistence.strict_json import read_json, write_json
-from askwise.predict.black_box import BlackBox
-from askwise.predict.final_layer import split_pipeline
-from askwise.predict.wrapped import some_complete_row
-from askwise.schema import Schema
+from askwise.table.desk import FILE as DESK
+from askwise.table.desk import Desk
+from askwise.table.schema import Schema
 
 STATE, ARRAYS, MODELS = "state.json", "arrays.safetensors", "models.skops"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skops", "safetensors", "torch", "xgboost", "lightgbm")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 
 MOST_LEVELS = 20
 """A number with no more distinct values than this is drawn from these; any other between its observed values."""

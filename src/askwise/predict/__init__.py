@@ -1,9 +1,9 @@
 """Predictors of p(y | x_S): wrapped classifiers that predict from any subset of the columns."""
 
+from askwise.model.black_box import wrap
+from askwise.model.file_models import BoosterModel, OnnxModel
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import wrap
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.predict.file_models import BoosterModel, OnnxModel
 from askwise.predict.imputed import ImputedPredictor
 from askwise.predict.local import LocalPredictor
 from askwise.predict.masked import MaskTrainedPredictor

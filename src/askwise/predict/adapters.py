@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import torch_module, unfrozen
+from askwise.model.modules import FrozenModule, linear_layers
+from askwise.model.wrapped import FrozenModel
 from askwise.networks import Layers, relu_network
-from askwise.predict.final_layer import torch_module, unfrozen
-from askwise.predict.modules import FrozenModule, linear_layers
-from askwise.predict.wrapped import FrozenModel
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 
 class LinearLayer(Protocol):

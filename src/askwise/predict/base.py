@@ -12,11 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from askwise.errors import InvalidInput
+from askwise.model.wrapped import FrozenModel, fitted_classifier
 from askwise.predict.belief import Belief
 from askwise.predict.rules.explanation import Explanation
-from askwise.predict.wrapped import FrozenModel, fitted_classifier
-from askwise.rows import EncodedRows
-from askwise.schema import Groups, as_table, read_table
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Groups, as_table, read_table
 
 ROWS_AT_ONCE = 4096
 
@@ -139,7 +139,7 @@ class SubsetPredictor(BaseEstimator):
         return None
 
     def with_model(self, model: Any) -> Self:
-        """The same completions around another model, or around several side by side (`predict.stacked`)."""
+        """The same completions around another model, or around several side by side (`model.stacked`)."""
         other = copy.copy(self)
         other.model_ = model
         return other

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from askwise.rows import ByRow
+from askwise.table.rows import ByRow
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.covariance import ledoit_wolf
 
-from askwise.subsets import sample_of_sizes, unique_masks
+from askwise.table.subsets import sample_of_sizes, unique_masks
 
 LARGEST_SCORE = 2.5
 """Normal scores are clipped here: single extreme cells must not decide alone."""

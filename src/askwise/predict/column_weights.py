@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from askwise.predict.neighbors import Neighbors
-from askwise.schema import Schema
-from askwise.subsets import sample_of_sizes
+from askwise.predict.similarity import Neighbors
+from askwise.table.schema import Schema
+from askwise.table.subsets import sample_of_sizes
 
 MOST_ROWS, MOST_STATES = 500, 500
 """Rows that answer, and incomplete rows about which they do."""

@@ -11,17 +11,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.errors import InvalidInput
+from askwise.model.fast.pool_inputs import AnswerOnPool, pool_classifiers
+from askwise.model.fast.pool_trees import pool_trees
+from askwise.model.wrapped import FrozenModel
 from askwise.parameters import POSITIVE, SHARE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.column_weights import learned_weights
 from askwise.predict.exact_sums import exact_means, rounded
-from askwise.predict.neighbors import CELLS_AT_ONCE, Neighbors, kernel, without
-from askwise.predict.pool_inputs import AnswerOnPool, pool_classifiers
-from askwise.predict.pool_trees import pool_trees
-from askwise.predict.wrapped import FrozenModel
+from askwise.predict.similarity import Neighbors, kernel, without
 from askwise.randomness import generator
-from askwise.rows import EncodedRows
+from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 
 TRAINING_NEIGHBORS = 20
 CELLS_KEPT = 16_000_000

@@ -9,7 +9,7 @@ import numpy as np
 from askwise.parameters import Choice, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.randomness import generator
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 
 class ImputedPredictor(SubsetPredictor):

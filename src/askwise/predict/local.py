@@ -12,11 +12,11 @@ from sklearn.frozen import FrozenEstimator
 
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
+from askwise.model.black_box import BlackBox
 from askwise.parameters import Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.black_box import BlackBox
-from askwise.rows import EncodedRows
-from askwise.subsets import unique_masks
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import unique_masks
 
 
 class LocalPredictor(SubsetPredictor):

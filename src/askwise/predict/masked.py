@@ -11,15 +11,15 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
+from askwise.model.modules import FrozenModule, is_torch_module
 from askwise.networks import CellCoder, Layers, adam, import_torch, relu_network, seeded, train
 from askwise.parameters import POSITIVE, Choice, Flag, Number, Whole, check_limits, within
 from askwise.predict.adapters import LinearLayer, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.modules import FrozenModule, is_torch_module
 from askwise.predict.reparametrized import train_adapter
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
-from askwise.subsets import check_mask, sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import check_mask, sample
 
 DrawMasks = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 MakeNetwork = Callable[[int, int], Any]
@@ -39,7 +39,7 @@ class MaskTrainedPredictor(SubsetPredictor):
         The classifier to wrap; see `SubsetPredictor`.
     masks
         ``"random"`` (Eq. 1: random size, then a random subset), or a function ``(values, generator) -> mask per
-        column``, such as `askwise.acquire.PolicyMasks`, which draws the subsets that a policy visits (Eq. 4).
+        column``, such as `askwise.acquisition.PolicyMasks`, which draws the subsets that a policy visits (Eq. 4).
     reparametrized
         Train a subset-dependent scale and shift of the network's last layer afterwards (AdReMLP); of its logits where
         `network` is given.

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from pandas.api import types
 
-from askwise.columns import Column
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
-from askwise.predict.final_layer import dense, prepared, split_pipeline
+from askwise.model.final_layer import dense, prepared, split_pipeline
+from askwise.model.wrapped import FrozenModel
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
 from askwise.predict.rules.crisp import recoded
-from askwise.predict.wrapped import FrozenModel
-from askwise.rows import EncodedRows
+from askwise.table.columns import Column
+from askwise.table.rows import EncodedRows
 
 ROWS_TO_PROBE = 500
 ROWS_AT_ONCE = 20_000

@@ -12,7 +12,7 @@ from askwise.predict.belief import Completions
 from askwise.predict.class_gaussians import SMALLEST, ClassGaussians, chosen_gaussians
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.randomness import generator
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 PENALTY = 25.0
 """In cases: how strongly both weights are drawn to 1/2."""

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
+from askwise.model.final_layer import Output, final_layer
 from askwise.networks import adam, import_torch, seeded, train
 from askwise.parameters import POSITIVE, Choice, Flag, Number, Whole, check_limits, within
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.final_layer import Output, final_layer
 from askwise.predict.imputed import typical_row
 from askwise.randomness import generator, seed_from
-from askwise.rows import EncodedRows
-from askwise.subsets import sample
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import sample
 
 SMALLEST = 1e-12
 

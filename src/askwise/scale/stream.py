@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from askwise.acquire.acquirer import GUARANTEE_VOID
+from askwise.acquirer import GUARANTEE_VOID
 from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 from askwise.files import only_writer
 from askwise.parameters import Number, Whole, check_values

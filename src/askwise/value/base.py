@@ -8,11 +8,11 @@ import numpy as np
 
 from askwise.epistemic import BeliefModel
 from askwise.predict.belief import Belief
-from askwise.rows import EncodedRows
+from askwise.table.rows import EncodedRows
 
 
 class State(Protocol):
-    """Partly observed cases, such as an `askwise.acquire.Acquisition`."""
+    """Partly observed cases, such as an `askwise.acquisition.Acquisition`."""
 
     rows: EncodedRows
     mask: np.ndarray  # (n, M) features known

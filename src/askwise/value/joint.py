@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from askwise.predict.neighbors import UNRELATED
-from askwise.schema import Schema
+from askwise.predict.similarity import UNRELATED
+from askwise.table.schema import Schema
 
 PRIOR = 3.0
 LABEL_PRIOR = 0.5

@@ -13,8 +13,8 @@ import numpy as np
 
 from askwise.predict.belief import Completions
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.value.gain import by_rule
 from askwise.value.joint import LABEL_PRIOR, JointGain
 from askwise.value.outcomes import Outcomes

@@ -10,9 +10,8 @@ import numpy as np
 from askwise.epistemic import BeliefModel, FeatureDistance
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.predict.neighbors import CELLS_AT_ONCE
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
+from askwise.table.schema import Schema
 from askwise.value.base import State
 from askwise.value.outcomes import Outcomes
 from askwise.value.reductions import expected_reductions

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from askwise.networks import CellCoder, Layers, import_torch, seeded, train
 from askwise.parameters import ADAM, DROPOUT, Limits, Number, Whole, check_limits
 from askwise.randomness import seed_from
-from askwise.subsets import sample
+from askwise.table.subsets import sample
 from askwise.value.base import State
 from askwise.value.targets import HeldOutStates, value_targets
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans
 
-from askwise.schema import Schema
+from askwise.table.schema import Schema
 
 COARSE_BINS = 1.5
 """Coarse bins per cube root of the completions, the rate at which a histogram's bins should grow."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.predict.neighbors import Neighbors
-from askwise.prices import Prices, affordable
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.predict.similarity import Neighbors
+from askwise.table.prices import Prices, affordable
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.value.joint import LABEL_PRIOR, JointGain
 from askwise.value.sets import Set, SetSearch
 

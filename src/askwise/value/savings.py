@@ -11,7 +11,7 @@ import numpy as np
 from askwise.epistemic import BeliefModel
 from askwise.predict.belief import Completions
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.schema import Schema
+from askwise.table.schema import Schema
 from askwise.value.base import State
 from askwise.value.neighbors import completed, knowing_nothing
 from askwise.value.outcomes import Outcomes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from askwise.prices import Prices, affordable
+from askwise.table.prices import Prices, affordable
 from askwise.value.gain import by_rule
 from askwise.value.joint import JointGain
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from askwise.epistemic import BeliefModel
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
-from askwise.subsets import extended
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
+from askwise.table.subsets import extended
 from askwise.uncertainty import kl_divergence, smoothed
 
 PAIRS_AT_ONCE, CELLS_AT_ONCE = 4096, 16_000_000

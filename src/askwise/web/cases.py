@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from askwise import __version__
-from askwise.acquire.case.session import Session
+from askwise.case.session import Session
 from askwise.errors import InvalidInput
 from askwise.web.description import Description
 from askwise.web.failures import Refused, no_case

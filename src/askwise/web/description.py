@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from askwise import __version__
-from askwise.columns import plain
-from askwise.desk import Desk
 from askwise.errors import InvalidInput
 from askwise.persistence.folder import MANIFEST
+from askwise.table.columns import plain
+from askwise.table.desk import Desk
 
 
 class Description:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from askwise.acquire.case.session import Session
-from askwise.desk import Desk
+from askwise.case.session import Session
+from askwise.table.desk import Desk
 from askwise.web.store import CaseRow, Event
 
 

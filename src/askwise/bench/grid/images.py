@@ -10,13 +10,13 @@ import numpy as np
 
 from askwise.datasets.images import load_images
 from askwise.errors import InvalidInput
+from askwise.images.stages import STAGES
 from askwise.networks import seeded
 from askwise.selector import DynamicFeatureSelector
 from askwise.vision import PatchGrid, efficientnet_lite0, method, resnet18, small_cnn, train_classifier
-from askwise.vision.stages import STAGES
 
 if TYPE_CHECKING:
-    from askwise.acquire.acquirer import FeatureAcquirer
+    from askwise.acquirer import FeatureAcquirer
     from askwise.bench.grid.tasks import Limits, Settings, Task
 
 IMAGES = ("mnist", "cifar10", "imagenette")

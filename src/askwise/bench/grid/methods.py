@@ -12,11 +12,11 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from askwise import baselines
-from askwise.acquire import DQN, Greedy
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.images import IMAGE_METHODS, IMAGE_VARIANTS
 from askwise.bench.grid.tasks import Task
 from askwise.errors import InvalidInput, listed
+from askwise.policy import DQN, Greedy
 from askwise.predict import MaskTrainedPredictor, ReparametrizedPredictor, RulePredictor
 from askwise.reference_models import make_model
 from askwise.selector import DynamicFeatureSelector

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.evaluation import measures
-from askwise.acquire.policies.base import Policy
-from askwise.acquire.policies.orders import Random, Static
+from askwise.acquirer import FeatureAcquirer
 from askwise.baselines import StaticBest
 from askwise.bench.grid.tasks import Task, whole_table
 from askwise.bench.grid.trials import Measurement
+from askwise.evaluation import measures
 from askwise.metrics import calibration_surplus, expected_calibration_error
+from askwise.policy.base import Policy
+from askwise.policy.orders import Random, Static
 from askwise.predict.base import class_positions
 from askwise.reference_models import make_model
 from askwise.uncertainty import entropy

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from askwise.acquire import Greedy
-from askwise.acquire.acquirer import FeatureAcquirer
-from askwise.acquire.policies.orders import Random
+from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.accuracy import accuracies
 from askwise.bench.studies.uncertainty import budgets_at, defined, outcomes, with_only
 from askwise.errors import InvalidInput
+from askwise.policy import Greedy
+from askwise.policy.orders import Random
 from askwise.selector import DynamicFeatureSelector
 from askwise.value import ValueEstimator
 

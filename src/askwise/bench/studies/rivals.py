@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.accuracy import share_right

@@ -32,7 +32,7 @@ from scipy.stats import wilcoxon
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.uncertainty import (

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr, spearmanr
 
-from askwise.acquire.acquirer import FeatureAcquirer
+from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.errors import InvalidInput

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from askwise.columns import Column
 from askwise.errors import InvalidInput
 from askwise.predict.rules.conditions import Interval, OneOf, Rule, RuleSet
-from askwise.rows import EncodedRows
-from askwise.schema import Schema
+from askwise.table.columns import Column
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
 from askwise.trees.rule_list import RuleListClassifier
 
 LEAF = -1

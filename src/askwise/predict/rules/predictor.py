@@ -12,9 +12,9 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
+from askwise.model.final_layer import split_pipeline
 from askwise.parameters import Choice, Number, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.final_layer import split_pipeline
 from askwise.predict.pipelines import ModelInputs, output_names
 from askwise.predict.rules.aggregation import AGGREGATIONS, best_rules
 from askwise.predict.rules.conditions import RuleSet
@@ -22,8 +22,8 @@ from askwise.predict.rules.crisp import list_rules, named_categories, tree_rules
 from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleRule, summary
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
-from askwise.rows import EncodedRows
-from askwise.subsets import check_mask
+from askwise.table.rows import EncodedRows
+from askwise.table.subsets import check_mask
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 

@@ -11,7 +11,7 @@ import numpy as np
 from askwise.predict.rules.conditions import Rule, RuleSet
 from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
-from askwise.subsets import unique_masks
+from askwise.table.subsets import unique_masks
 
 CELLS_AT_ONCE = 4_000_000
 CELLS_PER_MASK = 8000

@@ -1,1 +1,0 @@
-"""The flowchart of a policy: a tree of questions that can be printed and followed by hand."""

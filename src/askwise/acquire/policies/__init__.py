@@ -1,1 +1,0 @@
-"""Policies: which feature to acquire next."""

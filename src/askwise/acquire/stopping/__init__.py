@@ -1,1 +1,0 @@
-"""Stopping rules: when to stop acquiring, and what a rule promises."""

@@ -1,0 +1,300 @@
+"""The state of an acquisition (what is known, what it cost, what can be acquired next), and the loop over its steps.
+
+A batch of n rows and a session of one row use the same class. Arrays keep their size; the entries of a finished row
+are carried forward.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from askwise.assessments import Assessments, OnRequest, Recorded
+from askwise.epistemic import Assessment, BeliefModel
+from askwise.errors import AskwiseError
+from askwise.predict.belief import Belief
+from askwise.progress import track
+from askwise.table.prices import Prices, affordable
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
+from askwise.table.subsets import extended
+from askwise.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from askwise.policy.base import Policy
+    from askwise.stopping.rules import Stopping
+
+
+class Acquisition:
+    """The state of n cases: observed values, beliefs, acquired features, and the budget left.
+
+    Parameters
+    ----------
+    schema, prices
+        Features and their (resolved) prices.
+    beliefs
+        The model that predicts and estimates uncertainty.
+    rows
+        The n encoded cases, NaN in every cell that is not known.
+    mask
+        (n, M) features that are known; they are not charged.
+    available
+        (n, M) features that can be acquired.
+    left
+        (n,) budget left.
+    risk_weight
+        The weight of epistemic uncertainty in a gain, for policies that do not set their own.
+    ids
+        (n,) number of each case, which seeds random policies; 0 to n - 1 by default.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        prices: Prices,
+        beliefs: BeliefModel,
+        rows: EncodedRows,
+        mask: np.ndarray,
+        available: np.ndarray,
+        left: np.ndarray,
+        *,
+        risk_weight: float = 0.0,
+        ids: np.ndarray | None = None,
+    ) -> None:
+        self.schema = schema
+        self.prices = prices
+        self.beliefs = beliefs
+        self.rows = rows
+        self.mask = mask
+        self.available = available
+        self.left = left
+        self.risk_weight = risk_weight
+        self.ids = np.arange(len(rows)) if ids is None else ids
+        self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
+        self._belief: Belief | None = None
+        self._outdated = np.ones(len(rows), dtype=bool)
+
+    def copy(self) -> Acquisition:
+        """An independent copy, for undo."""
+        other = copy.copy(self)
+        other.available, other._outdated = self.available.copy(), self._outdated.copy()
+        return other  # `receive` replaces the other arrays and never writes into them
+
+    @property
+    def complete(self) -> np.ndarray:
+        """(n,) whether everything available is known."""
+        return np.asarray((self.mask | ~self.available).all(axis=1))
+
+    @property
+    def belief(self) -> Belief:
+        """The belief about all cases."""
+        return self.belief_of(np.ones(len(self.rows), dtype=bool))
+
+    def belief_of(self, rows: np.ndarray) -> Belief:
+        """The belief about the cases that `rows` (n,) bool marks; computed once per state and shared."""
+        if self._whole is not None:
+            whole, at = self._whole
+            wanted = np.zeros(len(whole.rows), dtype=bool)
+            wanted[at[rows]] = True
+            return whole.belief_of(wanted)
+        new = rows & self._outdated
+        if self._belief is None:
+            new = self._outdated
+            self._belief = self.beliefs.believe(self.rows)
+        elif new.all():
+            self._belief = self.beliefs.believe(self.rows, previous=self._belief)
+        elif new.any():
+            found = self.beliefs.believe(self.rows.take(new), previous=self._belief.take(new))
+            self._belief = self._belief.put(new, found)
+        self._outdated = self._outdated & ~new
+        self._belief = self.beliefs.completed(self._belief, self.rows, self.complete & ~self._outdated)
+        return self._belief if rows.all() else self._belief.take(rows)
+
+    def take(self, rows: Any) -> Acquisition:
+        """A separate state of some of the cases, by position or by a boolean mask."""
+        return Acquisition(
+            self.schema,
+            self.prices,
+            self.beliefs,
+            self.rows.take(rows),
+            self.mask[rows],
+            self.available[rows],
+            self.left[rows],
+            risk_weight=self.risk_weight,
+            ids=self.ids[rows],
+        )
+
+    def part(self, rows: np.ndarray) -> Acquisition:
+        """The cases that `rows` (n,) bool marks, to be scored; their belief is shared with this state."""
+        part = self.take(rows)
+        part._whole = (self, np.flatnonzero(rows))
+        return part
+
+    def buyable(self) -> np.ndarray:
+        """(n, M) features not yet known that are available, affordable, and can still matter to the predictor."""
+        within = affordable(self.prices.now(self.mask), self.left[:, None])
+        open_columns = self.beliefs.predictor.open_columns(self.rows)
+        return ~self.mask & self.available & within & self.schema.any_column(open_columns)
+
+    def choose(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next feature of each row, (n,), -1 where nothing is buyable; and the scores, (n, M).
+
+        Features that are free come first, then the highest score, ties to the lowest index; -inf is never acquired.
+        """
+        scores = np.full(self.mask.shape, -np.inf)
+        buying = np.any(buyable, axis=1)
+        if buying.any():
+            scores[buying] = checked_scores(policy, self if buying.all() else self.part(buying))
+        scores = np.where(buyable, scores, -np.inf)
+        free = buyable & (self.prices.now(self.mask) == 0)
+        ranked = np.where(free, np.inf, scores)
+        choice = ranked.argmax(axis=1)
+        choice[np.isneginf(ranked.max(axis=1))] = -1
+        return choice, scores
+
+    def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
+        rows = np.flatnonzero(features >= 0)
+        paid = np.zeros(len(features))
+        paid[rows] = self.prices.now(self.mask)[rows, features[rows]]
+        after = extended(self.mask, features)
+        new = self.schema.expand(after & ~self.mask)
+        self.rows = self.rows.with_values(np.where(new, cells, self.rows.values))
+        self.mask = after
+        self.left = np.maximum(self.left - paid, 0.0)
+        self._outdated = self._outdated | (features >= 0)
+        return paid
+
+
+def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
+    """`policy.scores`, with its shape checked and NaN refused."""
+    scores = np.asarray(policy.scores(state), dtype=float)
+    if scores.shape != state.mask.shape or np.isnan(scores).any():
+        problem = "NaN" if scores.shape == state.mask.shape else f"shape {scores.shape}"
+        raise AskwiseError(
+            f"{type(policy).__name__}.scores must return numbers of shape {state.mask.shape} (rows, features); "
+            f"got {problem}."
+        )
+    return scores
+
+
+def purchases(
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Acquire until every row is finished; yields (features, prices paid) after each step, -1 = no feature."""
+    done = np.zeros(len(state.mask), dtype=bool)
+    while True:
+        buyable = state.buyable() & ~done[:, None]
+        if stop is not None and not done.all():
+            has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
+            going = ~done
+            done[going] = stop.stops(state.part(going) if done.any() else state)
+            done &= ~(going & has_free)
+            buyable &= ~done[:, None]
+        if not buyable.any():
+            return
+        choice, _ = state.choose(policy, buyable)
+        done |= choice < 0
+        if done.all():
+            return
+        yield choice, state.receive(choice, truth)
+
+
+def steps(
+    state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray, Assessment]]:
+    """`purchases` with what is said after each: yields (features, prices paid, assessment), first the start."""
+    n = len(state.mask)
+    found = state.beliefs.assess(state.belief, state.rows)
+    yield np.full(n, -1), np.zeros(n), found
+    for choice, paid in purchases(state, truth, policy, stop):
+        bought = choice >= 0
+        found = found.replaced(bought, state.beliefs.assess(state.belief_of(bought), state.rows.take(bought)))
+        yield choice, paid, found
+
+
+def run_episodes(
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    stop: Stopping | None = None,
+    progress: bool | str = False,
+) -> Trajectory:
+    """Acquire features for all rows until budget or features run out or the stopping rule is met.
+
+    `truth` (n, D) holds the cells that a purchase reveals; the policy only sees what is in `state`.
+    """
+    start = state.mask.copy()
+    most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
+    reads_belief = policy.reads_belief or stop is not None
+    buying: Any = steps(state, truth, policy, stop) if reads_belief else purchases(state, truth, policy)
+    done = list(track(buying, "acquiring", most_steps, progress))
+    n, bought = len(start), done[1:] if reads_belief else done
+    order = np.stack([step[0] for step in bought], axis=1) if bought else np.empty((n, 0), dtype=int)
+    said: Assessments
+    if reads_belief:
+        said = Recorded([step[2] for step in done])
+    else:
+        said = OnRequest(state.beliefs, state.schema, state.rows, state.available, start, order)
+    return Trajectory(
+        order=order,
+        costs=np.stack([step[1] for step in bought], axis=1) if bought else np.empty((n, 0)),
+        said=said,
+        start=start,
+        features=list(state.schema.features),
+        classes=state.beliefs.predictor.classes_,
+    )
+
+
+class PolicyMasks:
+    """Draws the subsets that a policy visits: it acquires a random number of features for each row (Eq. 4).
+
+    Parameters
+    ----------
+    policy
+        A fitted policy.
+    schema, prices, beliefs
+        As in `Acquisition`.
+    """
+
+    def __init__(self, policy: Policy, schema: Schema, prices: Prices, beliefs: BeliefModel) -> None:
+        self.policy = policy
+        self.schema = schema
+        self.prices = prices
+        self.beliefs = beliefs
+
+    def __call__(self, values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n, D) encoded rows -> mask per column."""
+        state = nothing_known(self.schema, self.prices, self.beliefs, EncodedRows(values))
+        n_features = len(self.schema.features)
+        for left in rng.integers(0, n_features, size=len(values)) - np.arange(n_features)[:, None]:
+            choice, _ = state.choose(self.policy, state.buyable() & (left > 0)[:, None])
+            state.receive(choice, values)
+        return state.rows.observed
+
+
+def nothing_known(
+    schema: Schema,
+    prices: Prices,
+    beliefs: BeliefModel,
+    truth: EncodedRows,
+    *,
+    risk_weight: float = 0.0,
+    ids: np.ndarray | None = None,
+) -> Acquisition:
+    """Cases of which nothing is known, with an unlimited budget; the features present in `truth` are available."""
+    n = len(truth)
+    return Acquisition(
+        schema,
+        prices,
+        beliefs,
+        rows=truth.with_values(np.full_like(truth.values, np.nan)),
+        mask=np.zeros((n, len(schema.features)), dtype=bool),
+        available=schema.any_column(truth.observed),
+        left=np.full(n, np.inf),
+        risk_weight=risk_weight,
+        ids=ids,
+    )

@@ -1,0 +1,177 @@
+"""Calibration on the states that a policy visits on rows the model has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.acquisition import Acquisition, nothing_known
+from askwise.calibrate.crossfit import Fold
+from askwise.epistemic import BeliefModel
+from askwise.policy.base import Policy
+from askwise.predict.base import SubsetPredictor
+from askwise.predict.belief import Belief
+from askwise.predict.calibration import SPREADS, Calibration, fit_final, fit_temperatures, log_losses
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.predict.pooled import PooledPredictor
+from askwise.progress import track
+from askwise.table.prices import Prices
+from askwise.table.rows import ByRow, EncodedRows
+
+N_SIZES = 12
+N_PARTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class VisitedStates(ByRow):
+    """What is said, uncalibrated, about unseen cases as a policy acquires their features, and what is true of them.
+
+    `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
+    or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions;
+    `by_factor` (N, F, C) and `second` (N, C) are what `tuning` chooses from: answers by the factor of the kernel's
+    width, and log probabilities to pool them with; None where there are none.
+    """
+
+    case: np.ndarray
+    size: np.ndarray
+    proba: np.ndarray
+    votes: np.ndarray | None
+    labels: np.ndarray
+    final: np.ndarray
+    by_factor: np.ndarray | None = None
+    second: np.ndarray | None = None
+
+
+def states_of_folds(
+    rows: EncodedRows,
+    y: np.ndarray,
+    folds: Sequence[Fold],
+    rng: np.random.Generator,
+    n_cases: int,
+    *,
+    progress: bool | str = False,
+    **options: Any,
+) -> VisitedStates:
+    """The states visited on the rows that each fold holds, a random sample of about `n_cases` in all, if there are."""
+    found: list[VisitedStates] = []
+    for fold in track(folds, "calibrating", len(folds), progress):
+        at = rng.permutation(fold.held)[: -(-n_cases // len(folds))]
+        states = visited_states(rows.take(at), y[at], fold.beliefs, fold.policy, **options)
+        found.append(replace(states, case=at[states.case]))  # numbers that no other fold has
+    return VisitedStates.concatenated(found)
+
+
+def visited_states(
+    rows: EncodedRows, labels: np.ndarray, beliefs: BeliefModel, policy: Policy, *, prices: Prices, risk_weight: float
+) -> VisitedStates:
+    """The incomplete states, at about a dozen sizes, that `policy` visits on `rows`, which hold the truth."""
+    part_of = beliefs if policy.reads_members(risk_weight) else beliefs.without_members()
+    found: list[VisitedStates] = []
+    for start in range(0, max(len(rows), 1), part_of.rows_at_once):
+        ids = np.arange(len(rows))[start : start + part_of.rows_at_once]
+        schema, truth = beliefs.predictor.schema_, rows.take(ids)
+        state = nothing_known(schema, prices, part_of, truth, risk_weight=risk_weight, ids=ids)
+        found += _visited_from(state, truth, labels[ids], policy)
+    return VisitedStates.concatenated(found)
+
+
+def _visited_from(
+    state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy
+) -> Iterator[VisitedStates]:
+    final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
+    for size in sizes_visited(len(state.schema.features)):
+        _acquire_until(state, truth.values, policy, size)
+        rows = np.any(~state.rows.observed, axis=1)
+        belief = state.belief_of(rows)
+        votes = None if belief.completions is None else state.beliefs.votes(belief)
+        known = state.mask[rows].sum(axis=1)
+        open_ = _to_choose_from(state.beliefs.predictor, belief, state.rows.take(rows))
+        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_)
+
+
+def _to_choose_from(
+    predictor: SubsetPredictor, belief: Belief, rows: EncodedRows
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """`by_factor` and `second` of `VisitedStates`; images have widths of their own."""
+    if belief.completions is None or not isinstance(predictor, ConditionalPredictor) or not predictor.schema_.tabular:
+        return None, None
+    second = predictor.second_opinion(rows) if isinstance(predictor, PooledPredictor) else None
+    return predictor.answers_by_factor(belief, rows), second
+
+
+def sizes_visited(n_features: int) -> list[int]:
+    """0, 1, ...: every number of features up to a dozen; if there are more features, growing by a constant factor."""
+    if n_features <= N_SIZES:
+        return list(range(n_features))
+    return [0, *np.unique(np.geomspace(1, n_features - 1, N_SIZES - 1).round().astype(int)).tolist()]
+
+
+def calibrated(
+    states: VisitedStates, n_features: int, decisions: Callable[[np.ndarray], np.ndarray]
+) -> tuple[Calibration, pd.DataFrame]:
+    """The calibration fitted on the states, and the log loss before and after, by size.
+
+    The log loss after is that of temperatures fitted without the case, so that it holds for other cases, too. If it is
+    higher by more than a standard error, the temperatures are 1 (`kept` is False in the report).
+
+    Parameters
+    ----------
+    n_features
+        M.
+    decisions
+        Function of probabilities (N, C) that returns the positions of the classes decided for.
+    """
+    calibration, spread = temperatures(states, states.proba, n_features)
+    report = _report(states, n_features, spread)
+    if not report["kept"].all():
+        calibration = Calibration(np.ones(n_features + 1))
+    proba = calibration.proba(states.proba, states.size)
+    votes, decision = proba if states.votes is None else states.votes, decisions(proba)
+    chosen = np.arange(len(decision)), decision
+    final_map = fit_final(votes[chosen], proba[chosen], decision == states.final)
+    return replace(calibration, final_map=final_map), report
+
+
+def temperatures(
+    states: VisitedStates, proba: np.ndarray, n_features: int, spreads: Sequence[float] = SPREADS
+) -> tuple[Calibration, float]:
+    """`fit_temperatures` for answers `proba` (N, C) about the states."""
+    average_at_start = states.votes is not None  # completions: with nothing known, all training rows
+    return fit_temperatures(proba, states.size, states.labels, n_features, spreads, average_at_start=average_at_start)
+
+
+def _report(states: VisitedStates, n_features: int, spread: float) -> pd.DataFrame:
+    part = states.case % N_PARTS
+    after = np.empty(len(part))
+    for k in np.unique(part):
+        rest, held = states.take(part != k), states.take(part == k)
+        without, _ = temperatures(rest, rest.proba, n_features, [spread])
+        after[part == k] = log_losses(without.proba(held.proba, held.size), held.labels)
+    before = log_losses(states.proba, states.labels)
+    by_case = pd.Series(after - before).groupby(states.case).mean().to_numpy()
+    clearly_worse = by_case.mean() > by_case.std(ddof=1) / np.sqrt(len(by_case))
+    return losses_by_size(states.size, before, after).assign(kept=not clearly_worse)
+
+
+def losses_by_size(size: np.ndarray, before: np.ndarray, after: np.ndarray) -> pd.DataFrame:
+    """The mean of losses (N,) before and after, by the number of known features (N,)."""
+    by_size = pd.DataFrame({"size": size, "before": before, "after": after}).groupby("size")
+    return by_size.mean().assign(rows=by_size.size(), kept=True).reset_index()
+
+
+def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: int) -> None:
+    """Acquire the features that `policy` ranks highest, all of them by one ranking, until `size` are known."""
+    wanted = np.maximum(size - state.mask.sum(axis=1), 0)
+    buyable = state.buyable() & (wanted > 0)[:, None]
+    if not buyable.any():
+        return
+    _, scores = state.choose(policy, buyable)
+    ranked = np.where(buyable & (state.prices.now(state.mask) == 0), np.inf, scores)
+    order = np.argsort(-ranked, axis=1, kind="stable")
+    n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
+    for step in range(int(n_ranked.max())):
+        state.receive(np.where(step < n_ranked, order[:, step], -1), truth)

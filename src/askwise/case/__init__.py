@@ -1,0 +1,10 @@
+"""One case at a time: its session, what to acquire next, and why."""
+
+from askwise.case.session import Session, Suggestion
+from askwise.case.suggested_set import SuggestedSet
+
+__all__ = [
+    "Session",
+    "SuggestedSet",
+    "Suggestion",
+]

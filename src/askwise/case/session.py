@@ -1,0 +1,336 @@
+"""A session for one case, with features given by name: suggest, answer, undo, report."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askwise.acquisition import Acquisition
+from askwise.case.suggested_set import SuggestedSet, suggested_set
+from askwise.case.why import why_finished, why_next
+from askwise.epistemic import Assessment
+from askwise.epistemic.novelty import unlike_training
+from askwise.errors import InvalidInput
+from askwise.policy.base import Policy
+from askwise.predict.belief import Belief
+from askwise.stopping.calibrated_stop import CalibratedStop
+from askwise.stopping.handover import Handover
+from askwise.stopping.rules import Stopping
+from askwise.table.columns import plain
+from askwise.table.desk import Desk
+from askwise.table.prices import affordable
+from askwise.table.rows import EncodedRows
+
+ROUNDING_ERROR = 1e-12
+"""A gain closer to 0 is shown as 0."""
+EVENT = ("event", "feature", "value", "cost")
+"""What a step of the trace holds beside the description of the case."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """The feature to acquire next, its current price, its expected gain per cost, and all candidates.
+
+    `ranking` lists (feature, current price, gain per cost), best first.
+    """
+
+    feature: str
+    cost: float
+    gain: float
+    ranking: list[tuple[str, float, float]]
+
+    def __repr__(self) -> str:
+        others = len(self.ranking) - 1
+        rest = f"; {others} other{'' if others == 1 else 's'} in .ranking" if others > 0 else ""
+        return f"Suggestion({self.feature!r}, cost={self.cost:.6g}, gain={self.gain:.4g}{rest})"
+
+
+class Session:
+    """The acquisition of features for one case; created by `DynamicFeatureSelector.start`."""
+
+    def __init__(
+        self,
+        state: Acquisition,
+        policy: Policy,
+        known: Mapping[str, Any] | None = None,
+        stop: Stopping | None = None,
+        handover: Handover | None = None,
+    ) -> None:
+        self._state = state
+        self._schema = state.schema
+        self._policy = policy
+        self._stop = stop
+        self._handover = handover
+        self._past: list[tuple[Acquisition, list[dict[str, Any]], str]] = []
+        self._trace: list[dict[str, Any]] = []
+        self._suggestion: Suggestion | None = None
+        self._thought = False  # whether `_suggestion` is up to date
+        self._departure = ""  # how the case left the path that its stop was calibrated for
+        if known is not None and not isinstance(known, Mapping):
+            raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
+        for name, value in (known or {}).items():
+            i = self._unknown_feature(name)
+            if state.prices.costs[i] > 0:
+                self._departure = self._departure or f"{name!r} was known from the start"
+            state.mask[0, i] = True
+            state.rows.values[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
+        state.rows = EncodedRows(state.rows.values)
+        self._record("start", None, None, 0.0)
+
+    def __repr__(self) -> str:
+        state = self._said(self._trace[-1])
+        share = state["probabilities"][str(state["prediction"])]
+        left = "no limit" if self.left is None else f"{self.left:g} left"
+        return f"<Session: {state['prediction']} ({share:.0%}) from {self.known}; {left}>"
+
+    @property
+    def left(self) -> float | None:
+        """Budget left; None = unlimited."""
+        return None if np.isinf(self._state.left[0]) else float(self._state.left[0])
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The known values, by feature."""
+        known = np.flatnonzero(self._state.mask[0]).tolist()
+        return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """The current prices of the features that are neither known nor unavailable, affordable or not."""
+        now = self._state.prices.now(self._state.mask)[0]
+        left = np.flatnonzero(~self._state.mask[0] & self._state.available[0]).tolist()
+        return {self._schema.features[i]: float(now[i]) for i in left}
+
+    def suggest(self) -> Suggestion | None:
+        """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
+        if not self._thought:
+            self._suggestion, self._thought = self._suggest(), True
+        return self._suggestion
+
+    def _suggest(self) -> Suggestion | None:
+        state = self._state
+        buyable = state.buyable()
+        enough = self._stop is not None and bool(self._stop.stops(state)[0])
+        if enough:  # free features are still acquired
+            buyable = buyable & (state.prices.now(state.mask) == 0)
+        if not buyable.any():
+            return None
+        choice, scores = state.choose(self._policy, buyable)
+        best = int(choice[0])
+        if best < 0:
+            return None
+        now = state.prices.now(state.mask)[0]
+        gains = self._policy.gains(scores, state)[0]
+        gains = np.where(np.abs(gains) < ROUNDING_ERROR, 0.0, gains)
+        others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
+        ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
+        return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
+
+    def suggest_set(self, price: float) -> SuggestedSet:
+        """The features to order together, whose results come back together, within `price` and the budget left.
+
+        They are chosen for what they tell together, so that none repeats what another one says. The set is empty
+        where nothing is affordable, or nothing is expected to tell anything. Shared set-up costs count once.
+        """
+        return suggested_set(self._state, self._policy, 0, price)
+
+    def why(self, desk: Desk | None = None, outcomes: bool = True) -> dict[str, Any]:
+        """Why this feature comes next, or why none does, ready for JSON; works for every model and policy.
+
+        `text` says it in words, with the labels, units and currency of `desk`. `advice` is "ask", "stop" (the stopping
+        rule is met), "nothing left" or "hand over" (to a person, by `calibrate_handover`); `decision` and `probability`
+        are the current ones. Of the suggested `feature`: its `price`, the `reason`, the probability that its answer
+        will `change` the decision, its likely answers and where each leads (`outcomes`), and the `alternatives` with
+        their prices. `hint` says that one could stop. Most of the time is that of `outcomes`: without them, nothing
+        is said of likely answers, and `change` is None.
+        """
+        desk, suggestion = Desk.checked(desk), self.suggest()
+        if suggestion is None:
+            found = why_finished(self._state, self._stop, self._guarantee(), desk)
+            handed = self._handed_over()
+            if handed is not None and handed["advice"] == "hand over":
+                said = f"Hand this case to a person: {handed['reason']}."
+                found |= {"advice": "hand over", "reason": said, "text": said}
+            return found
+        return why_next(self._state, self._policy, suggestion, desk, outcomes)
+
+    def answer(self, feature: str, value: Any) -> None:
+        """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""
+        i = self._unknown_feature(feature)
+        if not self._state.available[0, i]:
+            raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
+        price = float(self._state.prices.now(self._state.mask)[0, i])
+        if not affordable(price, self._state.left[0]):
+            raise InvalidInput(
+                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. Pass values "
+                "that are known without paying to start(known=...)."
+            )
+        cells = np.full((1, len(self._schema.columns)), np.nan)
+        cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
+        departure = self._departure or self._departs_by(feature, price)
+        with self._all_or_nothing():
+            self._departure = departure
+            paid = self._state.receive(np.array([i]), cells)
+            self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
+
+    def unavailable(self, feature: str) -> None:
+        """Mark a feature as unavailable for this case; it is not suggested again and not charged."""
+        i = self._unknown_feature(feature)
+        if not self._state.available[0, i]:
+            raise InvalidInput(f"{feature!r} is marked as unavailable already.")
+        with self._all_or_nothing():
+            if isinstance(self._stop, CalibratedStop) and not self._stop.conditions.missing[i]:
+                self._departure = self._departure or f"{feature!r}, never missing at calibration, is unavailable"
+            self._state.available[0, i] = False
+            self._record("unavailable", feature, None, 0.0)
+
+    def undo(self) -> None:
+        """Take back the last answer or `unavailable`, and refund its cost."""
+        if not self._past:
+            raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
+        self._state, self._trace, self._departure = self._past.pop()
+        self._thought = False
+
+    def report(self) -> dict[str, Any]:
+        """Everything about the case, ready for JSON.
+
+        None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
+        the string "infinite". With the rule of `calibrate_stop`, `guarantee` says what it promises, or why not for this
+        case; it is `guaranteed` only once the rule has stopped the case, or nothing is left; `prediction_set` lists the
+        classes that hold the true one with the coverage asked for (None where the guarantee is void). With that of
+        `calibrate_handover`, `handover` holds the `advice` ("ask on", "decide" or "hand over") and its `reason`.
+        """
+        suggestion = self.suggest()
+        report = {
+            **self._said(self._trace[-1]),
+            "known": self.known,
+            "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
+            "spent": float(sum(step["cost"] for step in self._trace)),
+            "budget_left": self.left,
+            "guarantee": self._guarantee(),
+            "guaranteed": isinstance(self._stop, CalibratedStop) and suggestion is None and not self._void(),
+            "handover": self._handed_over(),
+            "suggestion": None if suggestion is None else suggestion.feature,
+            "ranking": [
+                {"feature": name, "cost": cost, "gain": as_json(gain)}
+                for name, cost, gain in (suggestion.ranking if suggestion else [])
+            ],
+            "trace": [{**{key: step[key] for key in EVENT}, **self._said(step)} for step in self._trace],
+        }
+        return copy.deepcopy(report)
+
+    def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
+        step = {"event": event, "feature": feature, "value": value, "cost": cost}
+        step |= {"rows": self._state.rows, "complete": self._state.complete}
+        if self._policy.reads_belief or self._stop is not None:
+            step["state"] = self._described(self._state.belief, self._state.rows)
+        self._trace.append(step)
+
+    def _said(self, step: dict[str, Any]) -> dict[str, Any]:
+        """What is said about the case after a step; computed when it is read if choosing does not need it."""
+        if "state" not in step:
+            current = step is self._trace[-1]
+            beliefs, rows = self._state.beliefs, step["rows"]
+            past = None if current else beliefs.completed(beliefs.believe(rows), rows, step["complete"])
+            step["state"] = self._described(past or self._state.belief, rows)
+        found: dict[str, Any] = step["state"]
+        return found
+
+    def _described(self, belief: Belief, rows: EncodedRows) -> dict[str, Any]:
+        beliefs = self._state.beliefs
+        found = beliefs.assess(belief, rows)
+        state = described(beliefs.predictor.classes_, found)
+        explained = beliefs.predictor.explain_encoded(rows)
+        if explained is not None:  # what the rules say together, before it is calibrated, is among them
+            state["rules"] = explained[0].as_dict(beliefs.predictor.classes_, beliefs.predictor.proba(rows)[0])
+        state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
+        if beliefs.error_costs is not None:
+            state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
+        unlike = unlike_training(state["outside"], state["novelty"])
+        state["prediction_set"] = None if unlike else self._prediction_set(found.proba)
+        return state
+
+    def _departs_by(self, feature: str, price: float) -> str:
+        """How answering `feature` leaves the path that the stop was calibrated for; empty if it does not."""
+        if not isinstance(self._stop, CalibratedStop):
+            return ""
+        suggestion = self.suggest()
+        if suggestion is None:
+            return f"{feature!r} was answered after the stop"
+        if feature == suggestion.feature or price == suggestion.cost == 0:  # free features come first, in any order
+            return ""
+        return f"{feature!r} was answered instead of {suggestion.feature!r}"
+
+    def _guarantee(self) -> str | None:
+        if not isinstance(self._stop, CalibratedStop):
+            return None
+        void = self._void()
+        return f"The guarantee does not hold for this case: {void}." if void else self._stop.promise
+
+    def _void(self) -> str:
+        """Why no promise holds for this case: how it left the calibrated path, or how it is unlike all of training."""
+        said = self._said(self._trace[-1])
+        return self._departure or unlike_training(said["outside"], said["novelty"])
+
+    def _handed_over(self) -> dict[str, str] | None:
+        """Whether to ask on, decide, or hand the case to a person, and why; None without a rule for it."""
+        if self._handover is None:
+            return None
+        if self.suggest() is not None:
+            return {"advice": "ask on", "reason": "The case is still open."}
+        beliefs, outside = self._state.beliefs, self._said(self._trace[-1])["outside"]
+        void = self._departure or unlike_training(outside, None)  # how novel the whole is, the rule has weighed
+        found = beliefs.assess(self._state.belief, self._state.rows)
+        if void or self._handover.hands_over(found)[0]:
+            return {"advice": "hand over", "reason": void or self._handover.reason}
+        return {"advice": "decide", "reason": self._handover.promise}
+
+    def _prediction_set(self, proba: np.ndarray) -> list[Any] | None:
+        sets = self._stop.prediction_sets if isinstance(self._stop, CalibratedStop) else None
+        if sets is None or self._departure:
+            return None
+        members = sets.members(proba, int(self._state.mask.sum()), stopped=self.suggest() is None)[0]
+        return [plain(label) for label in self._state.beliefs.predictor.classes_[members]]
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """One step that can be undone; if it fails, the session is unchanged."""
+        self._past.append((self._state.copy(), list(self._trace), self._departure))
+        self._thought = False
+        try:
+            yield
+        except BaseException:
+            self.undo()
+            raise
+
+    def _unknown_feature(self, feature: str) -> int:
+        i = self._schema.position(feature)
+        if self._state.mask[0, i]:
+            value = self._schema.show_feature(i, self._state.rows.values[0])
+            raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() until it is unknown to change it.")
+        return i
+
+
+def described(classes: np.ndarray, found: Assessment) -> dict[str, Any]:
+    """The assessment of one case, ready for JSON (see `Session.report`)."""
+    uncertainty = {name: as_json(float(values[0])) for name, values in found.uncertainty.as_dict().items()}
+    novelty = uncertainty.pop("novelty")
+    return {
+        "prediction": plain(classes[found.decision[0]]),
+        "probabilities": {str(label): float(p) for label, p in zip(classes, found.proba[0], strict=True)},
+        "decision_is_final": float(found.decision_is_final[0]),
+        "uncertainty": uncertainty,
+        "novelty": novelty,
+    }
+
+
+def as_json(number: float) -> float | str | None:
+    """A number for JSON: None where unknown, "infinite" where infinite."""
+    if np.isnan(number):
+        return None
+    return number if np.isfinite(number) else "infinite"

@@ -1,0 +1,72 @@
+"""A set of features to order together, whose results come back together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from askwise.acquisition import Acquisition
+from askwise.epistemic import BeliefModel
+from askwise.errors import InvalidInput
+from askwise.parameters import Number
+from askwise.policy.base import Policy
+from askwise.predict.conditional import ConditionalPredictor
+from askwise.table.prices import affordable
+from askwise.value import NeighborValue
+from askwise.value.joint import JointGain
+from askwise.value.sets import SetSearch
+
+COMPLETIONS = 300
+MOST_CANDIDATES = 30
+"""Features that are combined: of more, those with the highest gains for their price on their own."""
+
+
+@dataclass(frozen=True)
+class SuggestedSet:
+    """Features to order together, the price of all, and their expected gain in nats; `dataclasses.asdict` for JSON."""
+
+    features: list[str]
+    price: float
+    gain: float
+
+
+def check_price(price: Any) -> None:
+    """Refuse a price that is no number, or negative."""
+    if not Number().allows(price):
+        raise InvalidInput(f"suggest_set: price must be a finite number >= 0; got {price!r}.")
+
+
+def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> SuggestedSet:
+    """The set for case `r`."""
+    check_price(price)
+    case = state.take([r])
+    most = min(float(price), float(case.left[0]))
+    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices.now(case.mask)[0], most))
+    if not len(candidates):
+        return SuggestedSet([], 0.0, 0.0)
+    joint = _joint_gain(case, _completing(case, policy))
+    search = SetSearch(joint, case.prices, case.mask[0], candidates, MOST_CANDIDATES)
+    found = search.best(most)
+    names = [state.schema.features[i] for i in sorted(found)]
+    return SuggestedSet(names, search.price(found), search.gain(found))
+
+
+def _joint_gain(case: Acquisition, predictor: ConditionalPredictor) -> JointGain:
+    found = BeliefModel(predictor.with_neighbors(COMPLETIONS)).believe(case.rows).completions
+    assert found is not None
+    cells, answers = predictor.neighbors_.scores[found.index[0]], found.answers[0, :, 0]
+    return JointGain(cells, found.weights[0], answers, case.schema, predictor.neighbors_.bandwidth)
+
+
+def _completing(state: Acquisition, policy: Policy) -> ConditionalPredictor:
+    """The predictor that completes the case: its own, or that of the policy's value."""
+    value = getattr(policy, "value_", None)
+    for predictor in (state.beliefs.predictor, value.predictor if isinstance(value, NeighborValue) else None):
+        if isinstance(predictor, ConditionalPredictor) and state.schema.tabular:
+            return predictor
+    raise InvalidInput(
+        "suggest_set needs completions of the case, which this predictor and policy do not have; use a table with "
+        'adaptation="conditional" or policy="greedy".'
+    )

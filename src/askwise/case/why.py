@@ -1,0 +1,181 @@
+"""Why a feature comes next, as data and in words; the same in the terminal, in JSON and on the page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from askwise.acquisition import Acquisition
+from askwise.case.answers_ahead import AnswersAhead, answers_ahead
+from askwise.explain.words import percent
+from askwise.policy.base import Policy
+from askwise.stopping.calibrated_stop import CalibratedStop
+from askwise.stopping.pays_off import PaysOff
+from askwise.stopping.rules import Stopping
+from askwise.table.columns import plain
+from askwise.table.desk import Desk
+from askwise.table.prices import affordable
+from askwise.value import by_rule
+
+if TYPE_CHECKING:
+    from askwise.case.session import Suggestion
+
+MOST_ALTERNATIVES = 3
+CONFIDENT = 0.95
+LEAST_GAIN = 0.001
+"""Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
+
+
+def why_next(
+    state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True
+) -> dict[str, Any]:
+    """Why `suggestion` comes next in the one case of `state`; see `Session.why`."""
+    ahead = answers_ahead(state, state.schema.position(suggestion.feature)) if outcomes else None
+    found = {
+        "advice": "ask",
+        **_decision_now(state),
+        "feature": suggestion.feature,
+        "price": suggestion.cost,
+        "reason": "It is free." if suggestion.cost == 0 else policy.reason_in(state),
+        "change": None if ahead is None else ahead.change,
+        "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
+        "alternatives": _alternatives(state, policy, suggestion),
+        "hint": _hint(state, policy, suggestion),
+    }
+    return {**found, "text": _in_words(found, ahead, desk, _is_novel(state))}
+
+
+def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | None, desk: Desk) -> dict[str, Any]:
+    """Why nothing more is suggested in the one case of `state`."""
+    stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
+    novel = _is_novel(state)
+    reason = _stopped(stop, guarantee, novel) if stopped else _nothing_left(state, desk)
+    found = {
+        "advice": "stop" if stopped else "nothing left",
+        **_decision_now(state),
+        "feature": None,
+        "price": None,
+        "reason": reason,
+        "change": None,
+        "outcomes": [],
+        "alternatives": [],
+        "hint": None,
+    }
+    return {**found, "text": f"{reason}\n{_so_far(found, novel)}"}
+
+
+def _decision_now(state: Acquisition) -> dict[str, Any]:
+    proba = state.belief.proba
+    decision = int(state.beliefs.decisions(proba)[0])
+    return {"decision": plain(state.beliefs.predictor.classes_[decision]), "probability": float(proba[0, decision])}
+
+
+def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) -> list[dict[str, Any]]:
+    """The next best features with their prices and, where the policy compares gains, their share of the best gain.
+
+    Gains are weighed against prices by the rule of the policy.
+    """
+    best = suggestion.gain
+    comparable = policy.compares_gains and suggestion.cost > 0 and np.isfinite(best) and best > 0
+    compared = suggestion.ranking[: 1 + MOST_ALTERNATIVES]
+    prices = np.array([price for _, price, _ in compared])
+    gains = np.array([max(gain, 0.0) for _, _, gain in compared]) * prices  # those of the ranking are per price
+    weighed = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
+    comparable &= bool(weighed[0] >= weighed.max())  # a plan can rank a feature of lower gain first
+    return [
+        {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and price else None}
+        for (name, price, _), share in zip(compared[1:], weighed[1:], strict=True)
+    ]
+
+
+def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | None:
+    """Whether one could stop although the case goes on; not where the case is unlike what was seen in training."""
+    if _is_novel(state):
+        return None
+    now = _decision_now(state)
+    most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
+    if policy.compares_gains and most < LEAST_GAIN:
+        return "You could stop: no further answer is expected to change the decision."
+    if now["probability"] >= CONFIDENT:
+        wrong = max(1, round(100 * (1 - now["probability"])))
+        return (
+            f"You could stop: the model gives {now['decision']} {percent(now['probability'])}. If that is right, about "
+            f"{wrong} in 100 such predictions are wrong."
+        )
+    return None
+
+
+def _is_novel(state: Acquisition) -> bool:
+    novelty = state.beliefs.novelty
+    return novelty is not None and bool(novelty.excess(state.rows)[0] > 0)
+
+
+def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:
+    feature = found["feature"]
+    lines = [f"Next: {desk.label(feature)} ({desk.money(found['price'])}). {found['reason']}", _so_far(found, novel)]
+    if ahead is not None:
+        lines.append(_change_in_words(found, ahead))
+        lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
+    others = [_alternative_in_words(other, desk) for other in found["alternatives"]]
+    shares = any(other["relative_gain"] is not None for other in found["alternatives"])
+    instead = "Instead (share of the gain, weighed against prices)" if shares else "Instead"
+    lines.append(f"{instead}: {'; '.join(others)}." if others else "There is nothing else to suggest.")
+    return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
+
+
+def _so_far(found: dict[str, Any], novel: bool) -> str:
+    """The decision with its probability, which says nothing where the model has seen no such case."""
+    if novel:
+        return f"So far: {found['decision']}. The case is unlike the training rows: do not rely on it."
+    return f"So far: {found['decision']}, {percent(found['probability'])}."
+
+
+def _change_in_words(found: dict[str, Any], ahead: AnswersAhead) -> str:
+    if ahead.change == 0:
+        return f"No likely answer changes the decision from {found['decision']}; it becomes more or less certain:"
+    return f"In {percent(ahead.change)} of similar cases the answer changes the decision:"
+
+
+def _outcome_in_words(group: dict[str, Any], feature: str, desk: Desk) -> str:
+    column = group["column"]
+    named = column is not None and column != feature and column in desk.features
+    words = group["answer"] if group["values"] is not None else desk.with_unit(column or feature, group["answer"])
+    said = f"{desk.label(column)} {words}" if named else words
+    leads = "changes to" if group["changes_decision"] else "stays"
+    chance, probability = percent(group["chance"]), percent(group["probability"])
+    return f"{said} ({chance} of similar cases): {leads} {group['decision']}, {probability}"
+
+
+def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
+    said = f"{desk.label(other['feature'])} ({desk.money(other['price'])}"
+    if other["relative_gain"] is None:
+        return f"{said})"
+    return f"{said}, {percent(min(other['relative_gain'], 1.0))})"
+
+
+def _stopped(stop: Stopping | None, guarantee: str | None, novel: bool) -> str:
+    if isinstance(stop, CalibratedStop) and novel:
+        return f"Stop: no further answer is asked for. {guarantee}"
+    if isinstance(stop, CalibratedStop):
+        return f"Stop: further answers are unlikely to change the decision. {guarantee}"
+    if isinstance(stop, PaysOff):
+        return "Stop: nothing more is expected to save what it costs."
+    return "Stop: the stopping rule is met."
+
+
+def _nothing_left(state: Acquisition, desk: Desk) -> str:
+    features, left, now = state.schema.features, float(state.left[0]), state.prices.now(state.mask)[0]
+    unknown = np.flatnonzero(~state.mask[0] & state.available[0])
+    costly = [i for i in unknown if not affordable(now[i], left)]
+    if not len(unknown):
+        return "Nothing is left to ask."
+    if not costly:
+        return "Nothing more is asked: the features left can no longer change the prediction."
+    cheapest = min(costly, key=now.__getitem__)
+    rest = "" if len(costly) == len(unknown) else "; the others can no longer change the prediction"
+    return (
+        f"Nothing more can be bought: {desk.amount(left)} of the budget is left, and the cheapest feature that could "
+        f"be asked for, {desk.label(features[cheapest])}, costs {desk.amount(float(now[cheapest]))}{rest}."
+    )

@@ -1,0 +1,99 @@
+"""Quality of the predictions under a budget: one row of metrics per budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.metrics import log_loss, recall_score
+
+from askwise.acquisition import Acquisition, purchases, run_episodes
+from askwise.metrics import expected_calibration_error
+from askwise.policy.base import CachedPolicy, Policy
+from askwise.progress import track
+from askwise.stopping.rules import Stopping
+from askwise.table.error_costs import decide
+from askwise.table.prices import Prices, affordable
+
+
+def default_budgets(prices: Prices) -> list[float]:
+    """1..10 features where all cost the same, else 5 %..50 % of the price of everything."""
+    costs = np.asarray(prices.costs, dtype=float)
+    paid = costs[costs > 0]
+    if prices.uniform and len(paid):
+        return [float(paid[0] * k) for k in range(1, min(10, len(paid)) + 1)]
+    return [round(prices.total() * percent / 100, 10) for percent in range(5, 55, 5)]
+
+
+class FinalState(NamedTuple):
+    """The final state of cases: prediction (n, C), cost spent (n,), and known features (n, M)."""
+
+    proba: np.ndarray
+    spent: np.ndarray
+    mask: np.ndarray
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[FinalState]) -> FinalState:
+        """The final states of several blocks of cases as one."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def ends_of_one_run(
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    stop: Stopping | None,
+    budgets: np.ndarray,
+    progress: bool | str = False,
+) -> list[FinalState]:
+    """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
+    state.left = np.full(len(truth), max(budgets, default=0.0))
+    run = run_episodes(state, truth, policy, stop, progress)
+    rows = np.arange(len(truth))
+    spent = np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)])
+    ends = []
+    for budget in budgets:
+        last = affordable(spent, budget).sum(axis=1) - 1
+        ends.append(FinalState(run.proba[rows, last], spent[rows, last], run.known_after(last)))
+    return ends
+
+
+def ends_of_each_budget(
+    state: Acquisition,
+    truth: np.ndarray,
+    policy: Policy,
+    stop: Stopping | None,
+    budgets: np.ndarray,
+    progress: bool | str = False,
+) -> list[FinalState]:
+    """Final states under each budget from a separate episode for each; predictions are made only at the end."""
+    cached = CachedPolicy(policy)
+    ends = []
+    for budget in track(budgets, "budgets", len(budgets), progress):
+        cached.start()
+        episode = state.copy()
+        episode.left = np.full(len(truth), budget)
+        spent = np.zeros(len(truth))
+        for _, paid in purchases(episode, truth, cached, stop):
+            spent += paid
+        ends.append(FinalState(state.beliefs.proba(episode.rows, episode.complete), spent, episode.mask))
+    return ends
+
+
+def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
+    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost."""
+    predicted = decide(end.proba, error_costs)
+    proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
+    found = {
+        "accuracy": float((predicted == y).mean()),
+        "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),
+        "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
+        "ece": float(expected_calibration_error(y, proba)),
+        "spent": float(end.spent.mean()),
+        "features": float(end.mask.sum(axis=1).mean()),
+    }
+    if error_costs is not None:
+        found["error_cost"] = float(error_costs[y, predicted].mean())
+        found["total_cost"] = found["spent"] + found["error_cost"]
+    return found

@@ -1,0 +1,1 @@
+"""The user's model, which is never changed: scikit-learn, torch, functions and files."""

@@ -1,0 +1,140 @@
+"""Policies score features; the acquisition determines which can be acquired and takes the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from askwise.acquisition import Acquisition
+from askwise.epistemic import BeliefModel
+from askwise.table.prices import Prices
+from askwise.table.rows import EncodedRows
+from askwise.table.schema import Schema
+from askwise.value import HeldOutStates
+
+
+@dataclass(frozen=True)
+class PolicyContext:
+    """What a policy may learn from: the training rows, the prices, and what was fitted around the wrapped model."""
+
+    rows: EncodedRows
+    y: np.ndarray  # (N,) class positions
+    schema: Schema
+    prices: Prices
+    beliefs: BeliefModel
+    risk_weight: float
+    held_out: Callable[[], HeldOutStates]
+    random_state: int
+    progress: bool | str
+
+
+class Policy(BaseEstimator):
+    """Scores the features of each case; subclasses implement `scores` and, if they are trained, `fit`.
+
+    A policy is a scikit-learn estimator: the constructor stores its parameters, `fit` learns. It reads what is known
+    about each case (`state.rows`, `state.mask`, `state.belief`), the prices and the budget left (`state.left`), and
+    nothing else: no label, no hidden cell, no other case. It does not decide when to stop. A policy whose `worth` reads
+    `state.left` sets `reads_budget`.
+    """
+
+    reads_budget = False
+    reads_belief = True  # where the scores do without `state.belief`, predictions are computed when they are read
+    compares_gains = False
+    """Whether `gains` are expected gains, so that those of two features can be compared."""
+    reason = "The policy in use ranks it first."
+    """Why the feature with the highest score comes next, in words."""
+
+    @property
+    def refits(self) -> bool:
+        """Whether it is fitted again in cross-fitting: where fitting is fast, or scores depend on the training rows."""
+        return False
+
+    def fit(self, context: PolicyContext) -> Self:
+        """Learn from the training rows; by default there is nothing to learn."""
+        return self
+
+    def with_rows(self, context: PolicyContext) -> Self:
+        """The same policy without the training rows it was fitted with; by default it is fitted to those of `context`.
+
+        A policy that keeps no rows, but only what it learned from them, returns itself.
+        """
+        return clone(self).fit(context)
+
+    def refitted(self, context: PolicyContext) -> Policy:
+        """The policy for a fold of cross-fitting: fitted again if it `refits`, else the one in use."""
+        return clone(self).fit(context) if self.refits else self
+
+    def scores(self, state: Acquisition) -> np.ndarray:
+        """(n, M) scores, higher is better, -inf = never acquire."""
+        raise NotImplementedError
+
+    def worth(self, state: Acquisition) -> np.ndarray:
+        """(n, M) what the scores are computed from, whatever the budget; by default the scores themselves."""
+        return self.scores(state)
+
+    def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
+        """(n, M) the scores, from the `worth` of the features and the budget left."""
+        return worth
+
+    def depends_on_budget(self, prices: Prices) -> bool:
+        """Whether the scores depend on the budget left at these prices."""
+        return self.reads_budget
+
+    def reason_in(self, state: Acquisition) -> str:
+        """`reason`, in the one case of `state`."""
+        return self.reason
+
+    def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
+        """(n, M) the expected gains per price behind the `scores` of a state; by default the scores themselves."""
+        return scores
+
+    def reads_members(self, risk_weight: float) -> bool:
+        """Whether the scores need the members of `state.belief` for this `state.risk_weight`."""
+        return True
+
+
+class WithoutRows:
+    """Mixin of policies that, once they are fitted, keep no training rows and read no members."""
+
+    def with_rows(self, context: PolicyContext) -> Self:
+        return self
+
+    def reads_members(self, risk_weight: float) -> bool:
+        return False
+
+
+class CachedPolicy(Policy):
+    """Wraps a policy that runs on the same cases under one budget after another.
+
+    The features of a state that the previous episode visited at the same step are not valued again; until the budget
+    runs out, episodes visit much the same states.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._last: list[dict[int, tuple[bytes, np.ndarray]]] = []  # case -> (mask, worth), by step
+        self._current: list[dict[int, tuple[bytes, np.ndarray]]] = []
+
+    def start(self) -> None:
+        """Start another episode."""
+        self._last, self._current = self._current, []
+
+    def scores(self, state: Acquisition) -> np.ndarray:
+        step = len(self._current)
+        if self.policy.reads_budget:
+            return self.policy.scores(state)
+        last = self._last[step] if step < len(self._last) else {}
+        keys = [row.tobytes() for row in np.packbits(state.mask, axis=1)]
+        cases = state.ids.tolist()
+        known = np.array([last.get(case, (b"",))[0] == key for case, key in zip(cases, keys, strict=True)], dtype=bool)
+        worth = np.empty(state.mask.shape)
+        for r in np.flatnonzero(known):
+            worth[r] = last[cases[r]][1]
+        if not known.all():
+            worth[~known] = self.policy.worth(state if not known.any() else state.part(~known))
+        self._current.append(dict(zip(cases, zip(keys, worth, strict=True), strict=True)))
+        return self.policy.ranked(worth, state)

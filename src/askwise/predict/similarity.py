@@ -1,0 +1,156 @@
+"""Training rows that resemble what is observed of a case: a sample of p(hidden columns | x_S) without training."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from scipy.special import ndtri
+
+from askwise.table.rows import EncodedRows
+
+UNRELATED = 2.0
+"""Squared distance of two unrelated cells: its mean for two independent normal scores."""
+
+GRID = 2.0**20
+"""Squared distances of cells are rounded to multiples of 1 / GRID: their sums are then exact in any order, so that a
+distance that grew column by column equals one that was computed at once, and a session has the
+neighbors of its row in a batch."""
+
+
+class Neighbors:
+    """A pool of training rows, searched by the observed columns only.
+
+    Numbers are compared by their normal scores (ranks, so that skewed values and outliers do no harm),
+    categories by equality, and a cell missing from the training row counts as unrelated.
+
+    Parameters
+    ----------
+    rows
+        N encoded training rows, NaN where a cell is missing.
+    is_category
+        (D,) bool.
+    n_neighbors, bandwidth
+        How many rows are taken, and the width of the Gaussian kernel (in normal scores) that weights them.
+
+    Attributes
+    ----------
+    column_weights : (D,) factors of the squared distances by column, or None
+    """
+
+    column_weights: np.ndarray | None = None
+
+    def __init__(self, rows: EncodedRows, is_category: np.ndarray, n_neighbors: int, bandwidth: float) -> None:
+        self.is_category = is_category
+        self.n_neighbors = min(n_neighbors, len(rows))
+        self.bandwidth = bandwidth
+        self._grids = [
+            None if category else _normal_scores(rows.values[rows.observed[:, j], j])
+            for j, category in enumerate(is_category)
+        ]
+        self.scores = self.scale(rows.values)  # (N, D)
+        self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
+        self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
+
+    def scale(self, values: np.ndarray) -> np.ndarray:
+        """Encoded cells -> normal scores (numbers) and codes (categories); NaN stays NaN."""
+        scores = values.copy()
+        for j in range(values.shape[1]):
+            scores[:, j] = self._scaled(j, values[:, j])
+        return scores
+
+    def squared_distances(
+        self, rows: EncodedRows, before: np.ndarray | None = None, covered: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(n, N) over the observed columns.
+
+        Parameters
+        ----------
+        before, covered
+            Distances (n, N) of the same cases over the columns `covered` (n, D): only the others are added.
+        """
+        squared = np.zeros((len(rows), len(self.scores))) if before is None else before.copy()
+        wanted = rows.observed if covered is None else rows.observed & ~covered
+        for j in np.flatnonzero(wanted.any(axis=0)).tolist():
+            which = wanted[:, j]
+            if which.all():
+                squared += self._cell_distances(j, rows.values[:, j])
+            else:
+                squared[which] += self._cell_distances(j, rows.values[which, j])
+        return squared
+
+    def nearest(self, squared: np.ndarray, leave_out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The pool rows with the smallest squared distances (n, N), and their weights: (n, K) each.
+
+        `leave_out` (n,) is a pool row that must not be taken, -1 for none.
+        """
+        squared = without(squared, leave_out)
+        index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
+        index.sort(axis=1)
+        return index, self.weights(np.take_along_axis(squared, index, axis=1))
+
+    def weights(self, squared: np.ndarray) -> np.ndarray:
+        """(n, K) weights of pool rows with these squared distances (n, K)."""
+        found = kernel(squared, self.bandwidth)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def weighted(self, column_weights: np.ndarray) -> Neighbors:
+        """The same rows with other column weights."""
+        other = copy.copy(self)
+        other.column_weights = column_weights
+        return other
+
+    def first(self, n_rows: int) -> Neighbors:
+        """The first rows of the pool alone, compared by the same scale; a column complete in the pool is so in them."""
+        other = copy.copy(self)
+        other.scores, other._by_column = self.scores[:n_rows], np.ascontiguousarray(self._by_column[:, :n_rows])
+        other.n_neighbors = min(self.n_neighbors, n_rows)
+        return other
+
+    def filled(self, rows: EncodedRows, columns: np.ndarray) -> np.ndarray:
+        """Pool rows with missing cells of `columns` (D,) bool taken from the most similar pool row that has one."""
+        filled, missing = rows.values.copy(), ~rows.observed & columns
+        for r in np.flatnonzero(missing.any(axis=1)):
+            squared = self.squared_distances(rows.take([r]))[0]
+            for j in np.flatnonzero(missing[r]):
+                filled[r, j] = rows.values[np.where(rows.observed[:, j], squared, np.inf).argmin(), j]
+        return filled
+
+    def _scaled(self, j: int, cells: np.ndarray) -> np.ndarray:
+        grid = self._grids[j]
+        return cells if grid is None else np.interp(cells, *grid)  # NaN stays NaN
+
+    def score_distances(self, j: int, scores: np.ndarray) -> np.ndarray:
+        """(n, N) squared distances of cells of column `j` (n,), as `scale` has them, to those of the pool."""
+        own, pool = scores[:, None], self._by_column[j]
+        squared = UNRELATED * (own != pool) if self.is_category[j] else (own - pool) ** 2
+        return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
+
+    def _cell_distances(self, j: int, cells: np.ndarray) -> np.ndarray:
+        """(n, N) rounded squared distances of observed cells of column `j` to those of the pool."""
+        squared = self.score_distances(j, self._scaled(j, cells))
+        if self.column_weights is not None:
+            squared = squared * self.column_weights[j]
+        elif self.is_category[j]:
+            return squared  # whole numbers
+        return np.rint(squared * GRID) / GRID
+
+
+def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
+    """Squared distances (n, N) that are infinite to the pool row that each case must not use; -1 for none."""
+    if leave_out is None:
+        return squared
+    squared, left_out = squared.copy(), np.flatnonzero(leave_out >= 0)
+    squared[left_out, leave_out[left_out]] = np.inf
+    return squared
+
+
+def kernel(squared: np.ndarray, width: float | np.ndarray) -> np.ndarray:
+    """Gaussian kernel of squared distances (n, K), 1 for the nearest row; one width, or (n, 1)."""
+    return np.asarray(np.exp((squared.min(axis=1, keepdims=True) - squared) / (2 * width**2)))
+
+
+def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values of a column, and the normal score of the middle rank of each."""
+    values, counts = np.unique(cells, return_counts=True)
+    return values, ndtri((np.cumsum(counts) - counts / 2) / len(cells))

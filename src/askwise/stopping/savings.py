@@ -1,0 +1,101 @@
+"""Savings: the average price at which a share of the decisions is kept, by a stop per case and by fixed budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from askwise.errors import InvalidInput
+from askwise.parameters import RATE
+from askwise.stopping.guarantee import FullRuns, threshold_sequence
+from askwise.table.columns import plain
+
+LEVELS = (0.9, 0.95, 0.98, 0.99)
+N_RESAMPLES = 500
+MOST_BUDGETS = 300
+
+
+def savings_table(
+    runs: FullRuns,
+    static: FullRuns | None,
+    levels: Sequence[float],
+    classes: np.ndarray | None = None,
+    shares: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order.
+
+    `classes` (C,) are the labels of the classes, `shares` (C,) their usual shares for a stop that protects each class.
+    """
+    thresholds, groups = threshold_sequence()[::-1], [runs.full == c for c in np.unique(runs.full)]
+    everyone = [np.ones(len(runs), dtype=bool)]
+    ways = {
+        "stop per case": (*_outcomes(runs, runs.stops_at(thresholds)), everyone),
+        "fixed budget": (*_outcomes(runs, runs.stops_within(candidate_budgets(runs))), everyone),
+    }
+    if static is not None:
+        ways["static order"] = (*_outcomes(static, static.stops_within(candidate_budgets(static))), everyone)
+    if shares is not None:
+        judged = runs.judged_by_class(shares)
+        ways["stop per case, each class"] = (*_outcomes(judged, judged.stops_at(thresholds)), groups)
+    labels = np.unique(runs.full) if classes is None else classes[np.unique(runs.full)]
+    equal = np.full(len(runs), 1 / len(runs))
+    resamples = np.random.default_rng(0).multinomial(len(runs), equal, size=N_RESAMPLES) / len(runs)
+    everything = float(runs.spent[:, -1].mean())
+    rows: list[dict[str, Any]] = []
+    for level in levels:
+        for way, (kept, price, among) in ways.items():
+            found = prices_at(_least(equal[None], kept, among), price.mean(axis=0)[None], level)[0]
+            spread = prices_at(_least(resamples, kept, among), resamples @ price, level)
+            low, high = np.nanpercentile(spread, [2.5, 97.5]) if np.isfinite(spread).any() else (np.nan, np.nan)
+            share = found / everything if everything else np.nan
+            row = {"level": level, "way": way, "price": found, "low": low, "high": high, "share": share}
+            row |= {"worst_class": None, "kept_of_worst": np.nan}
+            if np.isfinite(found):
+                rule = int((_least(equal[None], kept, among)[0] >= level - 1e-9).argmax())
+                by_class = [kept[group, rule].mean() for group in groups]
+                worst = int(np.argmin(by_class))
+                row |= {"worst_class": plain(labels[worst]), "kept_of_worst": float(by_class[worst])}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _least(weights: np.ndarray, kept: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """(B, K) the share of decisions kept, by weights (B, n) of the cases, in the group that keeps the fewest."""
+    shares = []
+    for group in groups:
+        total = weights[:, group].sum(axis=1, keepdims=True)
+        # A resample without any case of a class says nothing about it.
+        shares.append(np.where(total > 0, weights[:, group] @ kept[group] / np.where(total > 0, total, 1.0), 1.0))
+    return np.min(shares, axis=0)
+
+
+def check_levels(levels: Any) -> list[float]:
+    """The levels as a list of shares."""
+    if not np.iterable(levels) or isinstance(levels, str) or not all(RATE.allows(level) for level in levels):
+        raise InvalidInput(f"levels must be a list of shares of decisions in (0, 1]; got {levels!r}.")
+    return [float(level) for level in levels]
+
+
+def candidate_budgets(runs: FullRuns) -> np.ndarray:
+    """(K,) budgets to try, ascending: all that pay for something more, or as many of them as needed."""
+    spent = np.unique(runs.spent.round(9))
+    return spent[np.unique(np.linspace(0, len(spent) - 1, min(len(spent), MOST_BUDGETS)).round().astype(int))]
+
+
+def prices_at(kept: np.ndarray, price: np.ndarray, level: float) -> np.ndarray:
+    """(B,) the lowest price of each row at which at least `level` is kept, NaN where that is never so.
+
+    `kept` and `price` are (B, K), by rules from the cheapest to the most expensive.
+    """
+    enough = kept >= level - 1e-9
+    found = np.take_along_axis(price, enough.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.where(enough.any(axis=1), found, np.nan)
+
+
+def _outcomes(runs: FullRuns, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, K) whether the decision is kept, and the price paid, where cases stop at `steps` (n, K)."""
+    kept = ~np.take_along_axis(runs.changed, steps, axis=1)
+    return kept.astype(float), np.take_along_axis(runs.spent, steps, axis=1)

@@ -1,0 +1,183 @@
+"""The policy that looks one purchase further, and when it pays."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from askwise import DynamicFeatureSelector
+from askwise.datasets import make_switch
+from askwise.policy import Greedy, Lookahead
+
+
+def wrapped(X, y, **options):
+    model = RandomForestClassifier(30, min_samples_leaf=3, random_state=0).fit(X, y)
+    given = {"epistemic": None, "calibration": None, "random_state": 0, "progress": False, **options}
+    return DynamicFeatureSelector(model, **given).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def switch():
+    return make_switch(1000, n_settings=3, block_size=3, n_noise=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def selector(switch):
+    return wrapped(switch.X, switch.y)
+
+
+def test_auto_looks_ahead_where_one_feature_says_which_others_matter(switch, selector):
+    assert isinstance(selector.policy_, Lookahead)
+    found = selector.policy_.lookahead_
+    assert found["pays"]
+    assert found["gates"] == ["switch"]
+    assert found["best_first"] == "switch"
+    assert found["greedy_first"] != "switch"
+    assert found["two_step_gain_of_best_first"] > 1.5 * found["two_step_gain_of_greedy_first"]
+    assert json.loads(json.dumps(found)) == found
+    X, y = switch.sample(300, random_state=1)
+    run, greedy = selector.acquire(X, budget=3), selector.with_policy("greedy").acquire(X, budget=3)
+    names = np.array(selector.features_)
+    assert (names[run.order[:, 0]] == "switch").all()
+    block = np.array([name[0] for name in names])
+    assert (block[run.order[:, 1]] == np.array(list("abc"))[X["switch"].astype(int)]).mean() > 0.9
+    assert (run.predict() == y).mean() > (greedy.predict() == y).mean() + 0.05
+
+
+@pytest.mark.parametrize("costs", [None, [3, 3, 2, 1, 1, 1]])
+def test_auto_finds_two_features_that_tell_something_only_together(costs):
+    rng = np.random.default_rng(0)
+    a, b, *noise = rng.normal(size=(5, 500))
+    y = ((a * b > 0) ^ (rng.random(500) < 0.05)).astype(int)
+    columns = {"a": a, "b": b, "weak": y + 2.5 * rng.normal(size=500), "c": noise[0], "d": noise[1], "e": noise[2]}
+    X = pd.DataFrame(columns)
+    owner = wrapped(X, y, costs=costs)
+    assert owner.policy_.lookahead_["gates"] == ["a", "b"]
+    budget = 2 if costs is None else 6
+    assert owner.acquire(X[:100], budget=budget).mask_after(2)[:, :2].all(axis=1).mean() > 0.8
+
+
+def test_labels_must_confirm_what_an_overfitted_model_makes_of_many_categories():
+    """A tree that knows its rows by their codes: after any other feature, the codes seem to tell everything."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, [30, 30, 10, 4, 4], size=(400, 5)), columns=list("abcde")).astype(str)
+    y = (rng.random(400) < 0.4 + 0.15 * (X["e"] == "2")).astype(int)
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0)).fit(X, y)
+    owner = DynamicFeatureSelector(model, epistemic=None, calibration=None, random_state=0, progress=False)
+    assert owner.fit(X, y).policy_.lookahead_["gates"] == []
+
+
+def test_auto_stays_greedy_where_features_add_up():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    owner = wrapped(X, y)
+    assert type(owner.policy_) is Greedy
+    assert not owner.policy_.lookahead_["pays"]
+    assert owner.policy_.lookahead_["gates"] == []
+    greedy = owner.with_policy("greedy")
+    assert_array_equal(owner.acquire(X[:20], budget=3).order, greedy.acquire(X[:20], budget=3).order)
+    assert isinstance(owner.with_policy("lookahead").policy_, Lookahead)
+
+
+def test_money_for_one_more_feature_buys_the_one_that_tells_most(switch, selector):
+    greedy = selector.with_policy("greedy")
+    nothing = switch.X[:2] * np.nan
+    assert selector.suggest(nothing, budget=2, as_names=True).tolist() == ["switch"] * 2
+    assert_array_equal(selector.suggest(nothing, budget=1), greedy.suggest(nothing, budget=1))
+    # Followers must be available, too.
+    names = selector.features_
+    noise = [name == "switch" or name.startswith("noise") for name in names]
+    assert selector.suggest(nothing, available=np.array(noise)).shape == (2,)
+
+
+def test_the_gate_is_found_when_something_else_is_known(selector):
+    session = selector.start({"a_0": 1.0, "noise_0": 0.3}, budget=4)
+    suggestion = session.suggest()
+    assert suggestion.feature == "switch"
+    assert suggestion.gain == max(gain for _, _, gain in suggestion.ranking)
+    session.answer("switch", 2.0)
+    assert session.suggest().feature.startswith("c_")
+
+
+def test_once_the_gates_are_known_it_is_greedy_for_what_the_labels_say(switch, selector):
+    known = switch.X[:10].assign(**{name: np.nan for name in switch.X if name != "switch"})
+    greedy = selector.with_policy(Greedy(selector.with_policy("greedy").policy_.value_.by_labels()))
+    assert_allclose(selector.scores(known), greedy.scores(known))
+    assert_allclose(selector.gains(known), greedy.gains(known))
+
+
+def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_features():
+    """The labels follow the first feature, the model follows the second; the third is known."""
+    X = np.random.default_rng(0).normal(size=(500, 3))
+
+    def model(rows):
+        p = 1 / (1 + np.exp(-3 * np.asarray(rows)[:, 1]))
+        return np.column_stack([1 - p, p])
+
+    owner = DynamicFeatureSelector(
+        model, policy="greedy", epistemic=None, calibration=None, random_state=0, progress=False
+    )
+    with pytest.warns(UserWarning, match="classes"):
+        owner.fit(X, (X[:, 0] > 0).astype(int))
+    known = np.where(np.arange(3) == 2, X[:5], np.nan)
+    by_labels = owner.with_policy(Greedy(owner.policy_.value_.by_labels()))
+    assert (owner.suggest(known) == 1).all()
+    assert (by_labels.suggest(known) == 0).all()
+    assert_allclose(by_labels.scores(X[:1] * np.nan), owner.scores(X[:1] * np.nan))  # nothing is known
+
+
+def test_auto_looks_ahead_at_any_prices_and_only_from_the_gate(switch):
+    """Features that tell something once the switch is known have it as their best follower, but are no gates."""
+    costs = np.random.default_rng(0).uniform(1, 10, switch.X.shape[1])
+    owner = wrapped(switch.X, switch.y, costs=costs)
+    assert isinstance(owner.policy_, Lookahead)
+    assert owner.policy_.lookahead_["gates"] == ["switch"]
+    assert owner.suggest(switch.X[:1] * np.nan, budget=float(costs.sum()) / 2, as_names=True).tolist() == ["switch"]
+
+
+def test_a_switch_that_costs_too_much_is_not_bought_first(switch):
+    prices = {"switch": 60.0}
+    owner = wrapped(switch.X, switch.y, costs=prices, policy="lookahead")
+    assert owner.suggest(switch.X[:1] * np.nan, as_names=True)[0] != "switch"
+
+
+def test_of_many_features_those_that_interact_are_looked_at():
+    made = make_switch(600, n_settings=2, block_size=2, n_noise=60, random_state=0)
+    owner = wrapped(made.X, made.y, policy="lookahead")
+    found = owner.policy_.lookahead_
+    assert (found["n_considered"], found["n_features"]) == (40, 65)
+    assert owner.features_.index("switch") in owner.policy_.considered_
+    assert owner.scores(made.X[:3] * np.nan).shape == (3, 65)
+
+
+def test_the_greedy_choice_of_a_later_state_need_not_be_one_that_was_considered(monkeypatch):
+    monkeypatch.setattr("askwise.policy.lookahead.MOST_FIRST", 2)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(800, 6)), columns=list("abcdef"))
+    found = wrapped(X, 2 * X["a"] + X["b"] + 4 * X["c"] * X["d"] > 0).policy_.lookahead_
+    assert (found["n_considered"], found["n_features"]) == (2, 6)
+
+
+def test_few_rows_missing_cells_groups_and_categories_do_no_harm():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(25, 4)), columns=list("abcd"))
+    X["city"] = rng.choice(["Ghent", "Lille", "Namur"], 25)
+    X = X.assign(a=X["a"].where(rng.random(25) < 0.7))
+    y = (X["b"] > 0).to_numpy().astype(int)
+    numbers = X.assign(city=pd.factorize(X["city"])[0].astype(float))
+    owner = wrapped(numbers.fillna(0.0), y, policy="lookahead", groups={"pair": ["c", "d"]})
+    with np.errstate(all="raise"):
+        scores = owner.scores(numbers.fillna(0.0)[:4] * np.nan)
+    assert np.isfinite(scores).all()
+
+
+def test_parameters_are_checked_and_can_be_set(switch):
+    assert Lookahead(price_rule="per price").get_params() == {"price_rule": "per price", "risk_weight": None}
+    with pytest.raises(ValueError, match="Lookahead: price_rule must be one of"):
+        wrapped(switch.X[:100], switch.y[:100], policy=Lookahead(price_rule="cheap"))
