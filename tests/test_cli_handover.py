@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import askwise
 from askwise.cli.app import app
-from askwise.desk import Desk
+from askwise.table.desk import Desk
 from askwise.web.cases import Cases
 from askwise.web.database import migrate
 from askwise.web.description import Description
