@@ -202,7 +202,7 @@ ASKING = {
     "suggest": lambda s, X: s.suggest(X),
     "acquire": lambda s, X: s.acquire(X, budget=1),
     "uncertainty": lambda s, X: s.uncertainty(X),
-    "scores": lambda s, X: s.scores(X),
+    "ranking": lambda s, X: s.ranking(X),
     "evaluate": lambda s, X: s.evaluate(X, [0] * np.shape(X)[0], budgets=[1]),
 }
 
@@ -636,3 +636,16 @@ def test_wrong_lengths_are_told_by_the_name_of_the_parameter():
         fitted.score(X, y[:3])
     with pytest.raises(InvalidInput, match="score: sample_weight must hold 40 numbers, one per row"):
         fitted.score(X, y, sample_weight=np.ones(3))
+
+
+def test_a_misspelt_option_is_told_the_nearest_name():
+    X, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
+    for name, given, meant in (
+        ("policy", "gredy", "greedy"),
+        ("adaptation", "polled", "pooled"),
+        ("epistemic", "dropuot", "dropout"),
+    ):
+        with pytest.raises(InvalidInput, match=f"{name} must be one of .*Did you mean '{meant}'"):
+            DynamicFeatureSelector(LogisticRegression(), **{name: given}).fit(X, y)
+    with pytest.raises(InvalidInput, match=r"got 7\.$"):
+        DynamicFeatureSelector(LogisticRegression(), policy=7).fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -16,6 +17,17 @@ class InvalidInput(AskwiseError, ValueError):  # noqa: N818 - a name of the publ
 
 class AskwiseWarning(UserWarning):
     """Something that the caller should know about a result, such as a promise that does not cover it."""
+
+
+def did_you_mean(given: Any, known: Iterable[Any]) -> str:
+    """A hint for a message, where `given` is a misspelt one of the names `known`; else empty.
+
+    >>> did_you_mean("gredy", ["greedy", "rl", None])
+    " Did you mean 'greedy'?"
+    """
+    names = [name for name in known if isinstance(name, str)]
+    near = get_close_matches(given, names, 1) if isinstance(given, str) else []
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def listed(names: Iterable[Any], most: int = 20, spell: Callable[[Any], str] = repr) -> str:

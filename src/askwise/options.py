@@ -16,7 +16,7 @@ from askwise.epistemic import (
     MCDropout,
     suitable_epistemic,
 )
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, did_you_mean
 from askwise.model.wrapped import warn_if_worse_than_prior
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.distilled import Distilled
@@ -62,7 +62,8 @@ def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
     ):
         named = value is None or isinstance(value, str)
         if not isinstance(value, family) and not (named and value in known):
-            raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.")
+            hint = did_you_mean(value, known)
+            raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.{hint}")
 
 
 def check_model(predictor: SubsetPredictor) -> None:
