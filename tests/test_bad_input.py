@@ -202,7 +202,7 @@ ASKING = {
     "suggest": lambda s, X: s.suggest(X),
     "acquire": lambda s, X: s.acquire(X, budget=1),
     "uncertainty": lambda s, X: s.uncertainty(X),
-    "ranking": lambda s, X: s.ranking(X),
+    "scores": lambda s, X: s.scores(X),
     "evaluate": lambda s, X: s.evaluate(X, [0] * np.shape(X)[0], budgets=[1]),
 }
 
@@ -646,6 +646,6 @@ def test_a_misspelt_option_is_told_the_nearest_name():
         ("epistemic", "dropuot", "dropout"),
     ):
         with pytest.raises(InvalidInput, match=f"{name} must be one of .*Did you mean '{meant}'"):
-            DynamicFeatureSelector(LogisticRegression(), **{name: given}).fit(X, y)
+            DynamicFeatureSelector(LogisticRegression()).set_params(**{name: given}).fit(X, y)
     with pytest.raises(InvalidInput, match=r"got 7\.$"):
         DynamicFeatureSelector(LogisticRegression(), policy=7).fit(X, y)

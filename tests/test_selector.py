@@ -215,7 +215,7 @@ def test_uncertainty_of_what_is_known(fitted):
 def test_scores_say_what_is_suggested(fitted):
     X, _ = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
-    scores = fitted.ranking(known)
+    scores = fitted.scores(known)
     assert scores.shape == (140, 5)
     assert_array_equal(np.isneginf(scores), known.notna().to_numpy())
     open_rows = known.isna().any(axis=1)
@@ -227,7 +227,7 @@ def test_scores_say_what_is_suggested(fitted):
 def test_gains_are_what_the_policy_ranks_by(fitted):
     X, _ = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
-    assert_array_equal(fitted.gains(known), fitted.ranking(known))
+    assert_array_equal(fitted.gains(known), fitted.scores(known))
     ranked = fitted.start().suggest().ranking
     nothing = fitted.gains(X[:1] * np.nan)[0]
     assert [name for name, _, _ in ranked] == [COLUMNS[i] for i in np.argsort(-nothing, kind="stable")]
@@ -248,7 +248,7 @@ def test_scores_do_not_depend_on_the_default_budget(fitted):
     X, y = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
     poor = selector(budget=0.5).fit(X, y)
-    assert_allclose(poor.scores(known), fitted.ranking(known), rtol=0, atol=1e-12)
+    assert_allclose(poor.scores(known), fitted.scores(known), rtol=0, atol=1e-12)
 
 
 def test_the_first_suggestion_is_the_first_step_of_an_acquisition():
@@ -438,7 +438,7 @@ def test_nothing_can_be_asked_before_fitting():
     X, y = data()
     unfitted = selector(LogisticRegression().fit(X, y))
     asks: dict[str, tuple[Any, ...]] = {
-        **dict.fromkeys(("predict", "predict_proba", "uncertainty", "explain", "gains", "ranking", "suggest"), (X,)),
+        **dict.fromkeys(("predict", "predict_proba", "uncertainty", "explain", "gains", "scores", "suggest"), (X,)),
         **dict.fromkeys(("score", "evaluate"), (X, y)),
         **dict.fromkeys(("start", "default_budgets"), ()),
         "acquire": (X,),
@@ -490,7 +490,7 @@ def test_options_that_are_refused():
 def test_a_risk_weight_may_be_any_kind_of_number():
     X, y = data()
     for weight in (np.float32(0.5), np.int64(1), 1):
-        assert selector(risk_weight=weight).fit(X, y).ranking(X[:1] * np.nan).shape == (1, 5)
+        assert selector(risk_weight=weight).fit(X, y).scores(X[:1] * np.nan).shape == (1, 5)
 
 
 def test_every_policy_goes_with_every_adaptation():
@@ -560,7 +560,7 @@ def test_same_seed_same_result_from_end_to_end():
         for owner in owners:
             buyer = owner.with_policy(policy)
             run = buyer.acquire(X[:20], budget=6)
-            runs.append((run.order, run.proba, run.uncertainty.epistemic, buyer.ranking(X[:3] * np.nan)))
+            runs.append((run.order, run.proba, run.uncertainty.epistemic, buyer.scores(X[:3] * np.nan)))
         for first, second in zip(*runs, strict=True):
             assert_array_equal(first, second, err_msg=policy)
 
@@ -583,12 +583,12 @@ def test_the_risk_weight_can_be_changed_after_fitting():
     X, y = data()
     owner = selector(risk_weight=0.0).fit(X, y)
     nothing = X[:1] * np.nan
-    careless = owner.ranking(nothing)
+    careless = owner.scores(nothing)
     owner.set_params(risk_weight=3.0)
-    assert_array_equal(owner.ranking(nothing), selector(risk_weight=3.0).fit(X, y).ranking(nothing))
-    assert not np.allclose(owner.ranking(nothing), careless)
+    assert_array_equal(owner.scores(nothing), selector(risk_weight=3.0).fit(X, y).scores(nothing))
+    assert not np.allclose(owner.scores(nothing), careless)
     owner.set_params(risk_weight=0.0)
-    assert_array_equal(owner.ranking(nothing), careless)
+    assert_array_equal(owner.scores(nothing), careless)
 
 
 def test_a_fitted_selector_can_be_pickled(fitted):
@@ -606,7 +606,7 @@ def test_asking_changes_nothing_of_a_fitted_selector(fitted):
     session = fitted.start(budget=2)
     session.answer("scan", 1.0)
     fitted.uncertainty(X)
-    fitted.ranking(X)
+    fitted.scores(X)
     assert joblib.hash(fitted) == before
 
 

@@ -213,7 +213,7 @@ def test_greedy_weighs_the_price_now(make):
     ).fit(X, y)
     only_a = X[:1].assign(b=np.nan, c=np.nan, d=np.nan, e=np.nan)
     assert_allclose(owner.gains(only_a)[0, 1], make("greedy").gains(only_a)[0, 1] * 4)
-    assert_allclose(owner.ranking(only_a)[0, 1], make("greedy").ranking(only_a)[0, 1] * 4)
+    assert_allclose(owner.scores(only_a)[0, 1], make("greedy").scores(only_a)[0, 1] * 4)
 
 
 def test_a_risk_weight_of_the_policys_own_comes_before_that_of_the_case(make):

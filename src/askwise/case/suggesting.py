@@ -1,4 +1,4 @@
-"""What to acquire next for rows of a table: gains, the ranking, the next feature, and a set to order together."""
+"""What to acquire next for rows of a table: gains, scores, the next feature, and a set to order together."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Suggesting:
         """Expected gain per price of each feature, (n, M), whatever rule the policy ranks by; -inf for those known."""
         return np.concatenate([self.policy_.gains(_scores(self.policy_, part), part) for part in self._parts(X)])
 
-    def ranking(self, X: Any) -> np.ndarray:
-        """The scores by which the price rule in force ranks the features, (n, M); -inf for those that are known."""
+    def scores(self, X: Any) -> np.ndarray:
+        """The scores by which the policy ranks the features, (n, M); -inf for those that are known."""
         return np.concatenate([_scores(self.policy_, part) for part in self._parts(X)])
 
     def suggest(self, X: Any, budget: Any = None, available: Any = None, *, as_names: bool = False) -> np.ndarray:
