@@ -27,6 +27,7 @@ from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
+from askwise.evaluation import final_states
 from askwise.predict import ConditionalPredictor, class_gaussians
 from askwise.predict.base import class_positions
 from askwise.predict.calibration import log_losses
@@ -86,7 +87,7 @@ def measured(name: str, model: str, seed: int, most: int) -> list[dict[str, obje
     labels = class_positions(first.classes_, y[held])
     full = estimator.predict_proba(X.iloc[held]).argmax(axis=1)
     rows = first.schema_.encode(X.iloc[held])
-    ends = first.final_states(X.iloc[held], range(1, min(10, len(first.features_) - 1) + 1))
+    ends = final_states(first, X.iloc[held], range(1, min(10, len(first.features_) - 1) + 1))
     known = [rows.masked(first.schema_.expand(end.mask)) for end in ends]
     answers: dict[str, Callable[[EncodedRows], np.ndarray]] = {k: s.beliefs_.proba for k, s in selectors.items()}
     answers |= {"wide, raw": first.predictor_.proba, "left out": raw.proba}

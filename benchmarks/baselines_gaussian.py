@@ -19,6 +19,7 @@ from askwise import baselines
 from askwise.baselines import CWCF, Baseline
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
+from askwise.evaluation import final_states
 from askwise.policy import Random
 
 N_TRAINING_ROWS = 4000
@@ -48,7 +49,7 @@ def print_accuracies(baseline: Baseline, X: pd.DataFrame, y: np.ndarray) -> None
     labels = np.searchsorted(baseline.classes_, y)
     found = {
         name: [
-            float(np.mean(proba.argmax(axis=1) == labels)) for proba, _, _ in baseline.final_states(X, budgets, policy)
+            float(np.mean(proba.argmax(axis=1) == labels)) for proba, _, _ in final_states(baseline, X, budgets, policy)
         ]
         for name, policy in (("itself", None), ("random order", Random(0)))
     }
@@ -77,7 +78,7 @@ def print_rankings(baseline: Baseline, data: GaussianDataset, X: pd.DataFrame) -
 
 def rank_correlation(baseline: Baseline, data: GaussianDataset, rows: pd.DataFrame, mask: np.ndarray) -> float:
     seen = rows.where(mask)
-    scores = baseline.scores(seen)
+    scores = baseline.ranking(seen)
     exact = data.exact_gain(seen.fillna(0.0).to_numpy(), mask)
     return float(np.mean([spearmanr(s[~m], g[~m])[0] for s, g, m in zip(scores, exact, mask, strict=True)]))
 

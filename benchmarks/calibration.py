@@ -23,6 +23,7 @@ from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
+from askwise.evaluation import default_budgets, final_states
 from askwise.metrics import expected_calibration_error
 from askwise.predict.base import class_positions
 from askwise.reference_models import make_model
@@ -58,8 +59,8 @@ def run(name: str, model: str, seed: int, most: int) -> Run:
     test = test[:most]
     estimator = make_model(model, seed).fit(X.iloc[train], y[train])
     selector = DynamicFeatureSelector(estimator, random_state=seed, progress=False).fit(X.iloc[train], y[train])
-    budgets = selector.default_budgets()
-    ends = selector.final_states(X.iloc[test], budgets)
+    budgets = default_budgets(selector.prices_)
+    ends = final_states(selector, X.iloc[test], budgets)
     rows = selector.schema_.encode(X.iloc[test])
     available = selector.schema_.any_column(rows.observed)
     before = []

@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from sklearn.model_selection import train_test_split
 
 from askwise import DynamicFeatureSelector, datasets
+from askwise.evaluation import final_states
 from askwise.reference_models import make_model
 from askwise.table.error_costs import decide
 
@@ -58,7 +59,7 @@ def _split(data: Any, ill: Any, model: str, missed: float, seed: int) -> list[li
     greedy = DynamicFeatureSelector(fitted, risk_weight=0.0, **options).fit(X, y)
     price = greedy.prices_.total()
     budgets = [0.0, *np.geomspace(greedy.costs_.min(), price, N_BUDGETS).tolist()]
-    on_validation, on_test = (greedy.final_states(data.X.iloc[rows], budgets) for rows in (held, test))
+    on_validation, on_test = (final_states(greedy, data.X.iloc[rows], budgets) for rows in (held, test))
     found = []
     for multiple in MULTIPLES:
         costs = multiple * price * (1 - np.eye(2)) * np.where(greedy.classes_ == ill, missed, 1.0)[:, None]

@@ -38,7 +38,7 @@ from askwise.plotting import svg
 from askwise.policy.orders import Static
 from askwise.reference_models import make_model
 from askwise.stopping.calibrated_stop import Goal, calibrated_threshold
-from askwise.stopping.guarantee import FullRuns, last_passed, p_values
+from askwise.stopping.guarantee import FullRuns, last_passed, p_values, threshold_sequence
 from askwise.stopping.prediction_sets import PredictionSets
 from askwise.stopping.savings import candidate_budgets
 
@@ -83,7 +83,9 @@ def promise(options: argparse.Namespace) -> None:
     }
     for n_cal, selector, pool, population in _populations():
         rng = np.random.default_rng(0)
-        share = selector._early_share(pool, None, None, np.inf, cross_fitted=False)[2]
+        others = selector._runs_of_folds(np.inf)
+        assert others is not None
+        share = others.early(others.stops_at(threshold_sequence())).mean(axis=0)
         draws = [pool.take(rng.integers(len(pool), size=n_cal)) for _ in range(N_DRAWS)]
         for title, goal in goals.items():
             thresholds = [_threshold(draw, goal, share) for draw in draws]

@@ -26,6 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.datasets import load
+from askwise.evaluation import default_budgets
 
 ROUNDING = 1e-6
 N_TEST = 40
@@ -95,11 +96,11 @@ def torch_cases() -> Iterator[tuple[str, Any, Any]]:
 
 
 def numbers(selector: Any, X: Any) -> dict[str, np.ndarray]:
-    run = selector.acquire(X, budget=selector.default_budgets()[-1])
+    run = selector.acquire(X, budget=default_budgets(selector.prices_)[-1])
     found = {"order": run.order.astype(float), "proba": run.proba, "full": selector.predict_proba(X)}
     for name in ("total", "aleatoric", "mutual_information", "epistemic"):
         found[name] = getattr(run.uncertainty, name)
-    evaluated = selector.evaluate(X, selector.predict(X), budgets=selector.default_budgets()[:3])
+    evaluated = selector.evaluate(X, selector.predict(X), budgets=default_budgets(selector.prices_)[:3])
     return {**found, "spent": evaluated["spent"].to_numpy()}
 
 

@@ -202,7 +202,7 @@ ASKING = {
     "suggest": lambda s, X: s.suggest(X),
     "acquire": lambda s, X: s.acquire(X, budget=1),
     "uncertainty": lambda s, X: s.uncertainty(X),
-    "scores": lambda s, X: s.scores(X),
+    "ranking": lambda s, X: s.ranking(X),
     "evaluate": lambda s, X: s.evaluate(X, [0] * np.shape(X)[0], budgets=[1]),
 }
 

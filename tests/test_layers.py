@@ -44,7 +44,7 @@ LAYERS = [
     ["stopping"],
     ["evaluation", "explain"],
     ["case"],
-    ["options", "saved"],
+    ["options"],
     ["acquirer"],
     ["selector"],
     ["persistence"],
@@ -57,7 +57,7 @@ TOP = len(LAYERS) - 1
 # save() and Desk.load() hand over to the package that knows how, when they are called; the loop names the types of the
 # policy and of the rule that are given to it.
 ALLOWED_WHEN_CALLED = {
-    ("saved", "persistence"),
+    ("acquirer", "persistence"),
     ("table", "persistence"),
     ("acquisition", "policy"),
     ("acquisition", "stopping"),

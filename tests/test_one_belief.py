@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 import askwise.predict.conditional
 from askwise import DynamicFeatureSelector, Prices
 from askwise.epistemic import AuxiliaryEnsemble
+from askwise.evaluation import final_states
 from askwise.policy import Greedy
 from askwise.predict import ConditionalPredictor
 from askwise.stopping import Confidence
@@ -191,9 +192,9 @@ def test_a_policy_with_a_risk_weight_of_its_own_is_evaluated_as_it_buys():
     )
     for policy in (None, Greedy(risk_weight=0.0)):
         buyer = owner if policy is None else owner.with_policy(policy)
-        end = buyer.final_states(X, [2])[0]
+        end = final_states(buyer, X, [2])[0]
         assert_array_equal(end.mask, buyer.acquire(X, budget=2).mask_after(-1))
-    assert not np.array_equal(owner.final_states(X, [2])[0].mask, end.mask)
+    assert not np.array_equal(final_states(owner, X, [2])[0].mask, end.mask)
 
 
 def everything(owner, X, y):

@@ -28,6 +28,7 @@ from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquisition import run_episodes
 from askwise.datasets import make_switch
 from askwise.epistemic import AuxiliaryEnsemble
+from askwise.evaluation import default_budgets
 from askwise.policy import DQN, Greedy, Policy, Random
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
 from askwise.stopping import Confidence
@@ -215,7 +216,7 @@ def test_uncertainty_of_what_is_known(fitted):
 def test_scores_say_what_is_suggested(fitted):
     X, _ = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
-    scores = fitted.scores(known)
+    scores = fitted.ranking(known)
     assert scores.shape == (140, 5)
     assert_array_equal(np.isneginf(scores), known.notna().to_numpy())
     open_rows = known.isna().any(axis=1)
@@ -227,7 +228,7 @@ def test_scores_say_what_is_suggested(fitted):
 def test_gains_are_what_the_policy_ranks_by(fitted):
     X, _ = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
-    assert_array_equal(fitted.gains(known), fitted.scores(known))
+    assert_array_equal(fitted.gains(known), fitted.ranking(known))
     ranked = fitted.start().suggest().ranking
     nothing = fitted.gains(X[:1] * np.nan)[0]
     assert [name for name, _, _ in ranked] == [COLUMNS[i] for i in np.argsort(-nothing, kind="stable")]
@@ -248,7 +249,7 @@ def test_scores_do_not_depend_on_the_default_budget(fitted):
     X, y = data()
     known = X.where(np.random.default_rng(1).random(X.shape) < 0.4)
     poor = selector(budget=0.5).fit(X, y)
-    assert_allclose(poor.scores(known), fitted.scores(known), rtol=0, atol=1e-12)
+    assert_allclose(poor.ranking(known), fitted.ranking(known), rtol=0, atol=1e-12)
 
 
 def test_the_first_suggestion_is_the_first_step_of_an_acquisition():
@@ -377,13 +378,13 @@ def test_parallel_evaluation_gives_the_same():
 
 def test_default_budgets(fitted):
     X, y = data()
-    assert fitted.default_budgets() == [1, 2, 3, 4, 5]
+    assert default_budgets(fitted.prices_) == [1, 2, 3, 4, 5]
     assert fitted.evaluate(X[:30], y[:30])["budget"].tolist() == [1, 2, 3, 4, 5]
-    assert selector(costs=[2, 2, 0, 2, 2], epistemic=None).fit(X, y).default_budgets() == [2, 4, 6, 8]
+    assert default_budgets(selector(costs=[2, 2, 0, 2, 2], epistemic=None).fit(X, y).prices_) == [2, 4, 6, 8]
     wide = np.random.default_rng(0).normal(size=(60, 14))
-    assert selector(epistemic=None).fit(wide, wide[:, 0] > 0).default_budgets() == list(range(1, 11))
+    assert default_budgets(selector(epistemic=None).fit(wide, wide[:, 0] > 0).prices_) == list(range(1, 11))
     priced = selector(costs=Prices([1, 2, 3, 4, 10], shared=[([3, 4], 4)]), epistemic=None).fit(X, y)
-    assert priced.default_budgets() == pytest.approx([16 * share / 100 for share in range(5, 55, 5)])
+    assert default_budgets(priced.prices_) == pytest.approx([16 * share / 100 for share in range(5, 55, 5)])
 
 
 def test_more_money_is_not_worse_in_the_end(fitted):
@@ -438,11 +439,11 @@ def test_nothing_can_be_asked_before_fitting():
     X, y = data()
     unfitted = selector(LogisticRegression().fit(X, y))
     asks: dict[str, tuple[Any, ...]] = {
-        **dict.fromkeys(("predict", "predict_proba", "uncertainty", "explain", "gains", "scores", "suggest"), (X,)),
+        **dict.fromkeys(("predict", "predict_proba", "uncertainty", "explain", "gains", "ranking", "suggest"), (X,)),
         **dict.fromkeys(("score", "evaluate"), (X, y)),
-        **dict.fromkeys(("start", "default_budgets"), ()),
+        "start": (),
         "acquire": (X,),
-        "final_states": (X, [1]),
+        "savings": (X,),
         "with_policy": ("random",),
     }
     for name, given in asks.items():
@@ -490,7 +491,7 @@ def test_options_that_are_refused():
 def test_a_risk_weight_may_be_any_kind_of_number():
     X, y = data()
     for weight in (np.float32(0.5), np.int64(1), 1):
-        assert selector(risk_weight=weight).fit(X, y).scores(X[:1] * np.nan).shape == (1, 5)
+        assert selector(risk_weight=weight).fit(X, y).ranking(X[:1] * np.nan).shape == (1, 5)
 
 
 def test_every_policy_goes_with_every_adaptation():
@@ -560,7 +561,7 @@ def test_same_seed_same_result_from_end_to_end():
         for owner in owners:
             buyer = owner.with_policy(policy)
             run = buyer.acquire(X[:20], budget=6)
-            runs.append((run.order, run.proba, run.uncertainty.epistemic, buyer.scores(X[:3] * np.nan)))
+            runs.append((run.order, run.proba, run.uncertainty.epistemic, buyer.ranking(X[:3] * np.nan)))
         for first, second in zip(*runs, strict=True):
             assert_array_equal(first, second, err_msg=policy)
 
@@ -583,12 +584,12 @@ def test_the_risk_weight_can_be_changed_after_fitting():
     X, y = data()
     owner = selector(risk_weight=0.0).fit(X, y)
     nothing = X[:1] * np.nan
-    careless = owner.scores(nothing)
+    careless = owner.ranking(nothing)
     owner.set_params(risk_weight=3.0)
-    assert_array_equal(owner.scores(nothing), selector(risk_weight=3.0).fit(X, y).scores(nothing))
-    assert not np.allclose(owner.scores(nothing), careless)
+    assert_array_equal(owner.ranking(nothing), selector(risk_weight=3.0).fit(X, y).ranking(nothing))
+    assert not np.allclose(owner.ranking(nothing), careless)
     owner.set_params(risk_weight=0.0)
-    assert_array_equal(owner.scores(nothing), careless)
+    assert_array_equal(owner.ranking(nothing), careless)
 
 
 def test_a_fitted_selector_can_be_pickled(fitted):
@@ -606,7 +607,7 @@ def test_asking_changes_nothing_of_a_fitted_selector(fitted):
     session = fitted.start(budget=2)
     session.answer("scan", 1.0)
     fitted.uncertainty(X)
-    fitted.scores(X)
+    fitted.ranking(X)
     assert joblib.hash(fitted) == before
 
 

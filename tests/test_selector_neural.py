@@ -260,7 +260,7 @@ def test_what_decides_is_asked_first(name):
     assert_array_equal(np.sort(run.order, axis=1), np.tile(np.arange(4), (20, 1)))
     later, truth = data(200, seed=1)
     assert owner.evaluate(later, truth, budgets=[1])["accuracy"][0] > 0.8
-    scores = owner.scores(X.where(X > 0))
+    scores = owner.ranking(X.where(X > 0))
     assert_array_equal(np.isneginf(scores), X > 0)
 
 
@@ -272,12 +272,12 @@ def test_another_policy_around_the_same_members(policy, make):
     X, y = data()
     owner = selector(make(), epistemic="ensemble", policy="greedy").fit(X, y)
     known = X.where(X > 0)
-    before = owner.scores(known)
+    before = owner.ranking(known)
     other = owner.with_policy(policy())
     assert other.epistemic_ is owner.epistemic_
     expected = selector(owner.estimator, epistemic="ensemble", policy=policy()).fit(X, y)
-    assert_array_equal(other.scores(known), expected.scores(known))
-    assert_array_equal(owner.scores(known), before)
+    assert_array_equal(other.ranking(known), expected.ranking(known))
+    assert_array_equal(owner.ranking(known), before)
     assert owner.policy == "greedy"
 
 
@@ -287,7 +287,9 @@ def test_same_seed_same_result_from_end_to_end(policy):
     X, y = data()
     known = X.where(X > 0)
     one, two, other = (
-        selector(LogisticRegression(), epistemic="ensemble", policy=policy(), random_state=seed).fit(X, y).scores(known)
+        selector(LogisticRegression(), epistemic="ensemble", policy=policy(), random_state=seed)
+        .fit(X, y)
+        .ranking(known)
         for seed in (0, 0, 1)
     )
     assert_array_equal(one, two)
@@ -316,12 +318,12 @@ def test_networks_go_with_trained_adaptations_members_prices_and_groups(policy):
 def test_the_risk_weight_can_be_changed_after_fitting():
     for policy in ("greedy", Greedy("network")):
         owner = selector(epistemic="ensemble", policy=policy, risk_weight=0.0).fit(*data())
-        careless = owner.scores(unknown())
+        careless = owner.ranking(unknown())
         owner.risk_weight = 5.0
-        careful = owner.scores(unknown())
+        careful = owner.ranking(unknown())
         assert np.abs(careful - careless).max() > 1e-6
         owner.risk_weight = 0.0
-        assert_array_equal(owner.scores(unknown()), careless)
+        assert_array_equal(owner.ranking(unknown()), careless)
 
 
 def logistic(*weights):
@@ -364,9 +366,9 @@ def test_members_that_agree_with_each_other_are_no_risk_around_their_mean():
     for center in ("primary", "mean"):
         around = AuxiliaryEnsemble(estimators=[other, other], center=center)
         owner = selector(logistic(1.0, 1.2, 0.0, 0.0), epistemic=around, policy="greedy", risk_weight=0.0).fit(X, y)
-        careless = owner.scores(unknown())
+        careless = owner.ranking(unknown())
         owner.risk_weight = 2.0
-        scores[center] = np.abs(owner.scores(unknown()) - careless).max()
+        scores[center] = np.abs(owner.ranking(unknown()) - careless).max()
     assert scores["primary"] > 0.01
     assert scores["mean"] < 1e-9
 

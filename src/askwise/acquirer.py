@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,29 +16,38 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from askwise.acquisition import Acquisition, nothing_known, run_episodes
+from askwise.acquisition import Acquisition, checked_scores, nothing_known, run_episodes
+from askwise.calibrate.crossfit import N_FOLDS, Fold
+from askwise.calibrate.unseen import check_new_rows, check_unseen, digests
 from askwise.case.session import Session
-from askwise.case.suggesting import Suggesting
+from askwise.case.suggested_set import SuggestedSet, check_price, suggested_set
 from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.epistemic.novelty import unlike_training
-from askwise.errors import AskwiseWarning, InvalidInput
+from askwise.errors import InvalidInput
 from askwise.evaluation import (
     FinalState,
     default_budgets,
     ends_of_each_budget,
     ends_of_one_run,
+    kept_by_class,
     measures,
 )
-from askwise.explain.mixin import FlowchartMixin
+from askwise.explain.chart import Flowchart
+from askwise.explain.policy_chart import check_chart, policy_chart
+from askwise.parameters import Flag, Limits, check_values
 from askwise.policy.base import Policy
+from askwise.policy.orders import Static
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
 from askwise.progress import track
-from askwise.saved import Saveable
-from askwise.stopping.calibrated_stop import CalibratedStop
+from askwise.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, warn_of_departures
+from askwise.stopping.guarantee import FullRuns
+from askwise.stopping.handover import Handover, HandoverGoal, calibrated_handover
+from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Stopping
-from askwise.stopping.stop_calibration import StopCalibration
-from askwise.table.columns import plain
+from askwise.stopping.savings import LEVELS, check_levels, savings_table
+from askwise.stopping.stop_calibration import calibrated_stop, checked_groups, full_runs, runs_of_folds, usual_shares
+from askwise.table.desk import Desk
 from askwise.table.prices import Prices, check_budget, check_budgets
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema, as_table
@@ -49,12 +58,15 @@ from askwise.uncertainty import Uncertainty
 USUAL_MEMORY = 512.0
 """MiB that a block of `rows_at_once` cases takes, about."""
 
-GUARANTEE_VOID = "The guarantee of the stop does not hold for"
-"""How the warning about cases begins that differ from those of the calibration."""
 
+class FeatureAcquirer(ClassifierMixin, BaseEstimator):
+    """Predicts, suggests, acquires, stops and evaluates with a fitted predictor and a policy.
 
-class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, ClassifierMixin, BaseEstimator):
-    """Base class that predicts, suggests, acquires and evaluates; `fit` of a subclass sets the attributes below."""
+    What `DynamicFeatureSelector` and every rival share. `fit` of a subclass sets the attributes that end in ``_``; a
+    subclass may also say which policy reads which rows (`_policy_for`), the weight of epistemic uncertainty
+    (`_risk_weight`), a static order to compare with (`_static_policy`) and how it is fitted again without some of the
+    training rows (`_cross_fit`).
+    """
 
     budget: float | None = None
     n_jobs: int | None = None
@@ -70,6 +82,11 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
     epistemic_: EpistemicEstimator | None
     beliefs_: BeliefModel
     policy_: Policy
+    pays_off_: PaysOff | None = None
+    stop_: CalibratedStop | None = None
+    handover_: Handover | None = None
+    calibrated_on_: np.ndarray | None = None
+    """Digests of the rows that `fit` calibrated on, if some were given to it."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -126,6 +143,44 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
             )
         return found
 
+    def gains(self, X: Any) -> np.ndarray:
+        """Expected gain per price of each feature, (n, M), whatever rule the policy ranks by; -inf for those known."""
+        return np.concatenate([self.policy_.gains(_ranking(self.policy_, part), part) for part in self._parts(X)])
+
+    def ranking(self, X: Any) -> np.ndarray:
+        """What the policy ranks the features by, prices included, (n, M); -inf for those that are known."""
+        return np.concatenate([_ranking(self.policy_, part) for part in self._parts(X)])
+
+    def suggest(self, X: Any, budget: Any = None, available: Any = None, *, as_names: bool = False) -> np.ndarray:
+        """Index of the next feature for rows with NaN for what is not known, (n,); -1 = stop.
+
+        Parameters
+        ----------
+        budget
+            Budget left, one number or one per row. Known features are not charged, and count for shared savings.
+        available
+            (n, M) or (M,) bool: features that can be acquired.
+        as_names
+            Return names instead of positions, None = stop.
+        """
+        parts = self._parts(X, budget, available)
+        choice = np.concatenate([part.choose(self.policy_, part.buyable())[0] for part in parts])
+        return np.array([*self.features_, None], dtype=object)[choice] if as_names else choice
+
+    def suggest_set(self, X: Any, price: float, available: Any = None) -> list[SuggestedSet]:
+        """The features to order together for each row, within a price; see `Session.suggest_set`.
+
+        Parameters
+        ----------
+        price
+            The most that the set may cost, one number >= 0; shared set-up costs count once.
+        available
+            (n, M) or (M,) bool: features that can be acquired.
+        """
+        check_price(price)
+        parts = self._parts(X, price, available)
+        return [suggested_set(part, self.policy_, r, price) for part in parts for r in range(len(part.rows))]
+
     def acquire(
         self,
         X: Any,
@@ -165,7 +220,7 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         departures = None
         if isinstance(rule, CalibratedStop):
             departures = rule.conditions.departures(at_start, allowed, self.features_)
-            _warn_of_departures(departures)  # at once: whoever sees it need not wait for the run
+            warn_of_departures(departures)  # at once: whoever sees it need not wait for the run
         if len(blocks) == 1:
             found = run_episodes(state, truth.values, policy, rule, self.progress)
         else:
@@ -173,18 +228,10 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
             with threadpool_limits(1) if n_jobs > 1 else nullcontext():  # the products of each thread use one core
                 runs = Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(jobs)
                 found = Trajectory.concatenated(list(track(runs, "acquiring", len(blocks), self.progress)))
-        handover = self._handover(rule, budget, len(truth))
-        said = found.said
-        over = None if handover is None else handover.hands_over(said.after(found.n_steps))
-        if departures is not None:
-            outside = self._outside(truth.masked(self.schema_.expand(found.mask_after(-1))))
-            if over is not None:  # as in a session
-                over = over | [bool(why or cells) for why, cells in zip(departures, outside, strict=True)]
-            novelty = said.after(found.n_steps).uncertainty.novelty
-            ends = zip(departures, outside, novelty, strict=True)
-            departures = [why or unlike_training(cells, far) for why, cells, far in ends]
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return replace(found, index=index, departures=departures, handed_over=over)
+        return self._with_promises(
+            replace(found, index=index), truth, departures, self._handover(rule, budget, shape[0])
+        )
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
         """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
@@ -199,14 +246,14 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         if given.shape != (len(truth),) or not len(given):
             raise InvalidInput(f"evaluate needs one label per row, {len(truth)} in all; got shape {given.shape}.")
         labels = class_positions(self.classes_, given)
-        budgets = self.default_budgets() if budgets is None else check_budgets(budgets)
-        ends = self.final_states(X, budgets)
+        budgets = default_budgets(self.prices_) if budgets is None else check_budgets(budgets)
+        ends = self._final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))
         found = []
         for end in ends:
             kept = decide(end.proba) == full
-            by_class = {plain(self.classes_[c]): float(kept[full == c].mean()) for c in np.unique(full)}
+            by_class = kept_by_class(kept, full, self.classes_)
             worst = min(by_class, key=by_class.__getitem__)
             shares = {"kept": float(kept.mean()), "worst_class": worst, "kept_of_worst": by_class[worst]}
             found.append({**measures(labels, end, costs), **shares})
@@ -232,15 +279,250 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
         return Session(state, self.policy_, known, rule, handover)
 
+    def savings(self, X: Any, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
+        """The average price at which a share of the decisions of the full rows is kept, in hindsight.
+
+        Parameters
+        ----------
+        X
+            Rows that were not seen in training; missing cells are unavailable.
+        levels
+            Shares of decisions to keep.
+
+        Returns
+        -------
+        DataFrame
+            One row per level and way to stop (`way`): ``"stop per case"`` (at a threshold of `decision_is_final`),
+            ``"fixed budget"`` (the same budget for all cases, in the order of the policy) and ``"static order"`` (the
+            same budget and the same order), and ``"stop per case, each class"``, which keeps that share of the cases
+            of every class. `price`, its 95 % bootstrap interval over cases (`low`, `high`), and `share`, the price
+            divided by that of everything. NaN: never reached. `worst_class` is the class, by the decision of the full
+            row, of which the fewest decisions are kept, and `kept_of_worst` their share.
+        """
+        shares = check_levels(levels)
+        truth = self._encode(X)
+        runs = self._full_runs(truth, self._policy_for(truth), np.inf)
+        order = self._static_policy()
+        static = None if order is None else self._full_runs(truth, order, np.inf)
+        return savings_table(runs, static, shares, self.classes_, self._usual_shares())
+
+    def calibrate_stop(
+        self,
+        X_cal: Any = None,
+        y_cal: Any = None,
+        *,
+        agreement: float | None = None,
+        accuracy_gap: float | None = None,
+        average_price: float | None = None,
+        confidence: float = 0.9,
+        conditional: bool = False,
+        per_class: bool | str = "auto",
+        recall: Mapping[Any, float] | None = None,
+        subgroups: Any = None,
+        budget: float | None = None,
+        coverage: float = 0.9,
+        by_class: bool = False,
+    ) -> CalibratedStop:
+        """A stopping rule that keeps its word, calibrated on rows that neither the model nor `fit` has seen.
+
+        A case stops as soon as its decision is certain enough: the probability that the full row is decided for another
+        class must be low, compared with how rare that class is. How low is chosen for exactly one of the goals
+        `agreement`, `accuracy_gap`, `average_price` and `recall`, so the promise does not depend on how good that
+        probability is, only the price does. The rule is kept as `stop_` and used by ``acquire(stop="calibrated")`` and
+        ``start(stop="calibrated")``; its `by_class` says what it does to each class.
+
+        Parameters
+        ----------
+        X_cal
+            Rows to calibrate on; missing cells are unavailable. None: training rows, each with a model fitted without
+            it (5 folds). That calibrates other models than the one in use, so the promise is then an estimate.
+        y_cal
+            Their labels, needed for `accuracy_gap`, `recall` and prediction sets only.
+        agreement
+            At least this share of all cases stops with the decision that all features would have led to.
+        accuracy_gap
+            At most this share of all cases stops with a wrong decision where all features lead to the right one.
+        average_price
+            Cases cost this much on average; a soft budget, spent where decisions are open.
+        confidence
+            Probability, over the draw of the calibration rows, that `agreement` or `accuracy_gap` is kept.
+        conditional
+            Whether `agreement` or `accuracy_gap` must also be kept among the cases that stop early. Where training
+            rows cannot be cross-fitted, a fifth of the calibration rows is used to find the start of this test.
+        per_class
+            ``"auto"``: `agreement` is also promised among the cases that all features decide for a class, and
+            `accuracy_gap` among the true cases of it, for each class with enough calibration rows; the confidence is
+            that of all these promises together. Other classes are named in the promise, and cases that may still turn
+            into one are not stopped before that is as improbable as for other classes. True refuses instead. False
+            promises only what holds of all cases: with a rare class, nearly none of its cases may then be found.
+        recall
+            ``{class: share}``: of the true cases of the class that all features find, at least this share is found.
+        subgroups
+            (n,) group of each row of `X_cal`, such as the hospital: the promise then holds for each group, too.
+        budget
+            Maximum price of a case; None = the selector's own, and unlimited if that is None. The rule is then
+            valid for this budget only.
+        coverage, by_class
+            Coverage of the prediction sets of a session, and whether it must hold for each class separately.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from askwise import DynamicFeatureSelector
+        >>> X, y = load_wine(return_X_y=True, as_frame=True)
+        >>> model = LogisticRegression(max_iter=10_000)
+        >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X[::2], y[::2])
+        >>> stop = selector.calibrate_stop(X[1::2], agreement=0.95)
+        >>> stop.price < 0.7 * stop.everything
+        True
+        """
+        goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional, recall, per_class)
+        limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
+        check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
+        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit)
+        missing = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
+        self.stop_ = calibrated_stop(
+            runs,
+            goal,
+            Conditions(self.policy_, self.prices_, self._risk_weight(), limit, missing),
+            self.classes_,
+            shares=self._usual_shares() if goal.by_class else None,
+            groups=None if subgroups is None else checked_groups(subgroups, len(rows), X_cal, goal),
+            others=self._runs_of_folds(limit) if goal.conditional and X_cal is not None else None,
+            coverage=coverage,
+            by_class=by_class,
+            rows=None if X_cal is None else digests(rows),
+        )
+        self.handover_ = None  # it was calibrated with another stop
+        self.stop_.warn_of_classes_far_below()
+        return self.stop_
+
+    def calibrate_handover(
+        self,
+        X_cal: Any,
+        y_cal: Any,
+        *,
+        accuracy: float | None = None,
+        error_cost: float | None = None,
+        confidence: float = 0.9,
+        budget: float | None = None,
+    ) -> Handover:
+        """A rule for which cases to hand to a person, calibrated on rows that neither the model nor `fit` has seen.
+
+        The cases are acquired with the last `calibrate_stop`, or else with everything that the budget pays for. Where
+        nothing more is acquired, a case is decided or, if it is too uncertain, handed over. What it is judged by (total
+        or epistemic uncertainty, novelty, whether the decision is final, or all of them together) is the measure that
+        hands over the fewest of a third of the rows; on the other rows it is tested how many can be decided. The rule
+        is kept as `handover_`: `acquire` and sessions that stop alike use it.
+
+        Parameters
+        ----------
+        X_cal, y_cal
+            Rows and their labels; other ones than those of `calibrate_stop`.
+        accuracy
+            At least this share of the cases that are decided is decided rightly.
+        error_cost
+            Errors cost at most this much on average among the cases that are decided, by the selector's `error_costs`.
+        confidence
+            Probability, over the draw of the rows, that the promise is kept.
+        budget
+            As in `acquire`.
+        """
+        goal = HandoverGoal(accuracy, error_cost, confidence)
+        rows = self._encode(X_cal)
+        labels = self._calibration_labels(y_cal, len(rows))
+        self._check_unseen(rows, "X_cal", distinct=True)
+        if self.stop_ is not None and self.stop_.rows is not None:
+            check_unseen(digests(rows), self.stop_.rows, "X_cal", given_to="calibrate_stop")
+        run = self.acquire(X_cal, budget, stop=None if self.stop_ is None else "calibrated")
+        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        error_costs = self.beliefs_.error_costs
+        self.handover_ = calibrated_handover(run.said.after(run.n_steps), labels, goal, error_costs, self.stop_, limit)
+        return self.handover_
+
+    def flowchart(self, X: Any, max_depth: int = 4, stop: Stopping | str | None = None) -> Flowchart:
+        """The policy as a tree of questions that can be printed and followed by hand.
+
+        Two thirds of the rows, drawn with a fixed seed, grow the chart: each node asks what the policy would ask for
+        most of the rows that arrive there, and the answers are grouped where the next question or the decision
+        changes. On the other rows its decisions are compared with those of the policy, which stops by the same rule
+        and after as many features.
+
+        Parameters
+        ----------
+        X
+            The true values of rows, preferably ones that `fit` has not seen; NaN = unavailable. No labels are needed.
+        max_depth
+            The most questions on a path. Free features count only where the chart uses their answer.
+        stop
+            A `Stopping` rule or ``"calibrated"``; None spends the budget of the selector on up to `max_depth` features,
+            with `error_costs` as long as they pay.
+        """
+        truth = self._encode(X)
+        rule = self._stopping(stop, None, 1)
+        check_chart(self.schema_.tabular, len(truth), max_depth)
+
+        def start(rows: EncodedRows) -> tuple[Acquisition, Policy]:
+            policy = self._policy_for(rows)
+            state = self._nothing_known(rows, slice(None), policy, members=rule is not None)
+            state.left = check_budget(self.budget, len(rows))
+            return state, policy
+
+        return policy_chart(start, truth, self.classes_, max_depth, rule)
+
+    def save(
+        self,
+        folder: str | Path,
+        rows: str = "training",
+        key_file: str | Path | None = None,
+        desk: Desk | None = None,
+    ) -> Any:
+        """Write the fitted selector as a folder that `askwise.load` reads; there is no pickle in it.
+
+        A selector that was saved there before is replaced in one step, and not kept: whoever loads the folder meanwhile
+        gets the one or the other, whole. A wrapped function, or a torch module of a class of your own, is not in it:
+        give it again with ``askwise.load(folder, model=...)``.
+
+        Parameters
+        ----------
+        folder
+            Where to write.
+        rows
+            ``"training"``: with the training rows, which completions need; the manifest says how many.
+            ``"synthetic"``: with rows drawn from a model of the table in their place. What this costs in accuracy, and
+            how close the drawn rows come to real ones, is measured, printed and returned.
+        key_file
+            File with a secret key of 16 bytes or more, to sign the folder with.
+        desk
+            Labels, units, ranges and the currency for the people who use it; kept in the folder as ``desk.json``.
+        """
+        from askwise.persistence import save
+
+        return save(self, folder, rows, key_file, desk)
+
+    def _with_promises(
+        self, run: Trajectory, truth: EncodedRows, departures: list[str] | None, handover: Handover | None
+    ) -> Trajectory:
+        """The run, with the cases to hand to a person and those to which the promise of the stop does not apply.
+
+        `departures` says how cases differ from those of the calibration at the start; None without a promise.
+        """
+        end = run.said.after(run.n_steps)
+        over = None if handover is None else handover.hands_over(end)
+        if departures is not None:
+            outside = self._outside(truth.masked(self.schema_.expand(run.mask_after(-1))))
+            if over is not None:  # as in a session
+                over = over | [bool(why or cells) for why, cells in zip(departures, outside, strict=True)]
+            ends = zip(departures, outside, end.uncertainty.novelty, strict=True)
+            departures = [why or unlike_training(cells, far) for why, cells, far in ends]
+        return replace(run, departures=departures, handed_over=over)
+
     def _outside(self, rows: EncodedRows) -> list[list[dict[str, Any]]]:
         """For each row its cells outside of everything seen in training; see `Novelty.describe`."""
         novelty = self.beliefs_.novelty
         return [[] for _ in range(len(rows))] if novelty is None else novelty.describe(rows)
-
-    def default_budgets(self) -> list[float]:
-        """The budgets that `evaluate` uses by default."""
-        check_is_fitted(self, "policy_")
-        return default_budgets(self.prices_)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
         """The policy for rows with the true values `truth`, which only baselines that see the full row may read."""
@@ -249,6 +531,104 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
     def _risk_weight(self) -> float:
         """The weight of epistemic uncertainty in a gain."""
         return 0.0
+
+    def _check_unseen(self, rows: EncodedRows, name: str, distinct: bool = False) -> None:
+        """An error if more of `rows` were given to `fit` than chance explains; `name` is what it calls them.
+
+        `distinct` rows must not repeat each other either.
+        """
+        training = getattr(self.predictor_, "training_rows_", None)
+        if training is not None:
+            check_new_rows(rows, training, self.schema_, name, distinct=distinct)
+        if self.calibrated_on_ is not None:
+            check_unseen(digests(rows), self.calibrated_on_, name)
+
+    def _stopping(self, stop: Any, budget: Any, n: int) -> Stopping | None:
+        """The rule that `stop` stands for; None: the selector's own, if errors have a cost.
+
+        A calibrated one is refused if it was calibrated for something else.
+        """
+        if isinstance(stop, str) and stop == "calibrated":
+            stop = self.stop_
+            if stop is None:
+                raise InvalidInput('stop="calibrated" needs a rule: call calibrate_stop first.')
+        if stop is not None and not isinstance(stop, Stopping):
+            raise InvalidInput(
+                'stop must be None, "calibrated" or an askwise.stopping.Stopping such as Confidence(0.95); '
+                f"got {stop!r}."
+            )
+        if isinstance(stop, CalibratedStop):
+            limit = check_budget(self.budget if budget is None else budget, n)
+            stop.conditions.check(self.policy_, self.prices_, self._risk_weight(), limit)
+        return self.pays_off_ if stop is None else stop
+
+    def _handover(self, rule: Stopping | None, budget: Any, n: int) -> Handover | None:
+        """The rule of `calibrate_handover`, if cases stop as they did when it was calibrated; else None."""
+        found, limit = self.handover_, check_budget(self.budget if budget is None else budget, n)
+        own = None if rule is self.pays_off_ else rule
+        return found if found is not None and own is found.stop and np.all(limit == found.budget) else None
+
+    def _calibration_runs(self, X: Any, y: Any, goal: Goal, budget: float) -> tuple[EncodedRows, FullRuns]:
+        """The calibration rows, given or cross-fitted, and their runs along the policy."""
+        if X is None:
+            if y is not None:
+                raise InvalidInput("calibrate_stop: y_cal needs X_cal; without it the training labels are used.")
+            runs = self._runs_of_folds(budget)
+            if runs is None:
+                raise InvalidInput(
+                    f"calibrate_stop needs X_cal, rows that were not in fit: {type(self).__name__} cannot be fitted "
+                    "again without some of the training rows (a callable, a network, images, a baseline, or too few "
+                    "rows)."
+                )
+            return self.predictor_.training_rows_, runs
+        rows = self._encode(X)
+        if y is None and goal.needs_labels:
+            raise InvalidInput(f"calibrate_stop: {goal.needs_labels} needs the labels y_cal; agreement does without.")
+        labels = None if y is None else self._calibration_labels(y, len(rows))
+        self._check_unseen(rows, "X_cal", distinct=True)
+        goal.check_rows(len(rows))
+        return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
+
+    def _calibration_labels(self, y: Any, n_rows: int) -> np.ndarray:
+        """The labels `y_cal` as positions in the classes, (n,)."""
+        given = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+        if given.shape != (n_rows,):
+            raise InvalidInput(f"y_cal must hold one label per row, {n_rows} in all; got shape {given.shape}.")
+        return class_positions(self.classes_, given, "y_cal")
+
+    def _full_runs(
+        self, truth: EncodedRows, policy: Policy, budget: float, labels: np.ndarray | None = None
+    ) -> FullRuns:
+        """Runs of cases with the true values `truth` along `policy`, without an early stop."""
+        blocks, runs = self._blocks(len(truth)), []
+        for part in track(blocks, "blocks of cases", len(blocks), self.progress):
+            state, known = self._nothing_known(truth, part, policy), None if labels is None else labels[part]
+            runs.append(full_runs(state, truth.take(part), policy, budget, known, self.progress))
+        return FullRuns.concatenated(runs)
+
+    def _runs_of_folds(self, budget: float) -> FullRuns | None:
+        """Runs of training rows along policies that were fitted without them; None where that is impossible."""
+        folds = self._cross_fit()
+        if folds is None:
+            return None
+        weight = self._risk_weight()
+        return runs_of_folds(folds, self.beliefs_, self.schema_, self.prices_, budget, weight, self.progress)
+
+    def _usual_shares(self) -> np.ndarray:
+        """(C,) shares of the classes among the training rows, none of them 0; equal where these are not kept."""
+        labels = getattr(self.predictor_, "training_labels_", np.empty(0, dtype=int))
+        return usual_shares(labels, len(self.classes_))
+
+    def _static_policy(self) -> Policy | None:
+        """One order for all cases, by conditional information; None where the training rows are not kept."""
+        rows = getattr(self.predictor_, "training_rows_", None)
+        if rows is None or not self.schema_.tabular:
+            return None
+        return Static().fit_order(rows, self.predictor_.training_labels_, self.schema_, self.prices_)
+
+    def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
+        """What was fitted without each fold of the training rows; None where that is impossible."""
+        return None
 
     def _table(self, X: Any, reset: bool, schema: Schema | None = None) -> Any:
         """`X` as a DataFrame or a numeric array, its columns checked against those of `fit` as scikit-learn does.
@@ -276,6 +656,10 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         step = max(1, min(most, -(-n // n_jobs)))
         return [slice(start, start + step) for start in range(0, max(n, 1), step)]
 
+    def _parts(self, X: Any, budget: Any = np.inf, available: Any = None) -> list[Acquisition]:
+        state = self._state(self._encode(X), budget, available)
+        return [state.take(part) for part in self._blocks(len(state.mask))]
+
     def _state(self, rows: EncodedRows, budget: Any, available: Any) -> Acquisition:
         n, shape = len(rows), (len(rows), len(self.features_))
         allowed = (
@@ -288,12 +672,8 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         weight = self._risk_weight()
         return Acquisition(self.schema_, self.prices_, self.beliefs_, rows, mask, allowed, left, risk_weight=weight)
 
-    def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
-        """The final state of each case under each budget; `X` holds the true values.
-
-        `policy` is used in place of the fitted one, such as `askwise.policy.Random(0)`. With equal prices one run
-        serves all budgets, unless the policy reads the budget.
-        """
+    def _final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+        """See `askwise.evaluation.final_states`."""
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
         one_run = self.prices_.uniform and not chosen.depends_on_budget(self.prices_)
@@ -315,20 +695,13 @@ class FeatureAcquirer(Suggesting, Saveable, StopCalibration, FlowchartMixin, Cla
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]
 
-    def _nothing_known(self, truth: EncodedRows, part: slice, policy: Policy) -> Acquisition:
+    def _nothing_known(self, truth: EncodedRows, part: slice, policy: Policy, members: bool = False) -> Acquisition:
+        """Cases of which nothing is known; with members only where `policy` reads them, or if they are asked for."""
         weight = self._risk_weight()
-        beliefs = self.beliefs_ if policy.reads_members(weight) else self.beliefs_.without_members()
+        beliefs = self.beliefs_ if members or policy.reads_members(weight) else self.beliefs_.without_members()
         ids = np.arange(len(truth))[part]
         return nothing_known(self.schema_, self.prices_, beliefs, truth.take(part), risk_weight=weight, ids=ids)
 
 
-def _warn_of_departures(departures: Sequence[str]) -> None:
-    apart = [why for why in departures if why]
-    if apart:
-        warnings.warn(
-            f"{GUARANTEE_VOID} {len(apart)} of {len(departures)} cases (for example: "
-            f"{apart[0]}). It holds for cases like those of the calibration, with only free features known at the "
-            "start; Trajectory.departures says which these are.",
-            AskwiseWarning,
-            stacklevel=3,
-        )
+def _ranking(policy: Policy, state: Acquisition) -> np.ndarray:
+    return np.where(state.mask, -np.inf, checked_scores(policy, state))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import log_loss, recall_score
@@ -13,6 +13,7 @@ from askwise.metrics import expected_calibration_error
 from askwise.policy.base import CachedPolicy, Policy
 from askwise.progress import track
 from askwise.stopping.rules import Stopping
+from askwise.table.columns import plain
 from askwise.table.error_costs import decide
 from askwise.table.prices import Prices, affordable
 
@@ -37,6 +38,39 @@ class FinalState(NamedTuple):
     def concatenated(cls, parts: Sequence[FinalState]) -> FinalState:
         """The final states of several blocks of cases as one."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+    """The final state of each case under each budget; `X` holds the true values.
+
+    Parameters
+    ----------
+    acquirer
+        A fitted `DynamicFeatureSelector`, or a rival.
+    policy
+        Used in place of the fitted one, such as `askwise.policy.Random(0)`. With equal prices one run serves all
+        budgets, unless the policy reads the budget.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_wine(return_X_y=True)
+    >>> selector = DynamicFeatureSelector(LogisticRegression(max_iter=10_000), random_state=0).fit(X, y)
+    >>> [float(end.spent.max()) for end in final_states(selector, X[:5], budgets=[1, 3])]
+    [1.0, 3.0]
+    """
+    found: list[FinalState] = acquirer._final_states(X, budgets, policy)
+    return found
+
+
+def kept_by_class(kept: np.ndarray, full: np.ndarray, classes: np.ndarray) -> dict[Any, float]:
+    """For each class, the share of the cases whose full rows are decided for it that keep this decision.
+
+    `kept` (n,) says for which cases it is kept, `full` (n,) are the decisions, positions in `classes` (C,).
+    """
+    return {plain(classes[c]): float(kept[full == c].mean()) for c in np.unique(full)}
 
 
 def ends_of_one_run(

@@ -174,6 +174,14 @@ class DynamicFeatureSelector(FeatureAcquirer):
             Rows that the model has not been trained on, and their labels, to calibrate on; not used for anything else.
         """
         self._check_options()
+        rows, y = self._read(X, y, sample_weight)
+        self._believe(rows, y)
+        self._choose()
+        self._calibrate(X_unseen, y_unseen)
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[EncodedRows, np.ndarray]:
+        """Stage 1: the columns, prices and classes, and the model, fitted if it was not; rows and labels, encoded."""
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
         for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_", "handover_"):
             self.__dict__.pop(name, None)  # parts of two fits must not mix
@@ -185,16 +193,25 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
         self.estimator_ = fitted_classifier(self.estimator, X, y, sample_weight, random_state=self._seeds["model"])
         self.schema_, self.features_, self.prices_, self.costs_ = schema, schema.features, prices, prices.costs
-        model = FrozenModel(self.estimator_, schema)
-        self.classes_ = model.classes
-        self.beliefs_ = self._make_beliefs(model, rows, class_positions(model.classes, y))
-        make_novelty = Novelty if schema.tabular else options.defaults_of(schema).make_novelty
+        self.classes_ = np.asarray(self.estimator_.classes_)
+        return rows, class_positions(self.classes_, y)
+
+    def _believe(self, rows: EncodedRows, y: np.ndarray) -> None:
+        """Stage 2: what the model says of a case of which only some features are known, and how sure it is."""
+        self.beliefs_ = self._make_beliefs(FrozenModel(self.estimator_, self.schema_), rows, y)
+        make_novelty = Novelty if self.schema_.tabular else options.defaults_of(self.schema_).make_novelty
         self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         options.check_model(self.predictor_)
+
+    def _choose(self) -> None:
+        """Stage 3: the policy and, where errors have a cost, the rule that weighs it against the prices."""
         saving = None if self.error_costs is None else self._fitted_policy(ExpectedSaving(), self.beliefs_)
         self.pays_off_ = PaysOff(saving) if isinstance(saving, ExpectedSaving) else None
         self.policy_ = self._chosen_policy()
+
+    def _calibrate(self, X_unseen: Any, y_unseen: Any) -> None:
+        """Stage 4: temperatures and what else is settled on rows that the model has not seen."""
         unseen = None if X_unseen is None and y_unseen is None else self._unseen(X_unseen, y_unseen)
         states, settling = self._states_to_calibrate_on(unseen)
         self.calibrated_on_ = None if unseen is None else digests(unseen[0])
@@ -203,7 +220,6 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, "settling": settling}
         if report is not None:
             self.adaptation_report_ = report
-        return self
 
     def with_policy(self, policy: Any) -> Self:
         """The same fitted model, predictor and members with another `policy`; this selector is not changed."""

@@ -66,14 +66,14 @@ def test_it_looks_further_than_one_feature():
     model = RandomForestClassifier(60, min_samples_leaf=3, random_state=0)
     nothing = np.full((1, 5), np.nan)
     far = AACO(model, adaptation="mean", n_subsets=60, acquisition_cost=0.0, random_state=0).fit(X, y)
-    assert (far.scores(nothing)[0, [1, 3]] > 1).all()  # both are in the set that is wanted
+    assert (far.ranking(nothing)[0, [1, 3]] > 1).all()  # both are in the set that is wanted
 
 
 def test_sets_that_cost_too_much_are_left():
     X, y = pair_data(120)
     nothing = np.full((1, 5), np.nan)
     wanted = [
-        (AACO(LogisticRegression(), acquisition_cost=cost, n_subsets=50, random_state=0).fit(X, y).scores(nothing) > 1)
+        (AACO(LogisticRegression(), acquisition_cost=cost, n_subsets=50, random_state=0).fit(X, y).ranking(nothing) > 1)
         for cost in (0.0, 50.0)
     ]
     assert wanted[0].sum() > 1

@@ -141,7 +141,7 @@ def test_the_empty_and_the_full_subset_are_answered(case):
 
 @of_every_case
 def test_scores_are_numbers_and_known_features_are_not_for_sale(case):
-    scores = case.baseline.scores(case.partly)
+    scores = case.baseline.ranking(case.partly)
     known = case.baseline.schema_.any_column(case.mask & ~pd.DataFrame(case.X).isna().to_numpy())
     assert scores.shape == known.shape
     assert np.isneginf(scores[known]).all()
@@ -171,12 +171,12 @@ def test_hidden_cells_do_not_matter(case):
 
 @of_every_case
 def test_a_row_has_its_own_answer_whoever_stands_beside_it(case):
-    together, scores = case.baseline.predict_proba(case.partly), case.baseline.scores(case.partly)
+    together, scores = case.baseline.predict_proba(case.partly), case.baseline.ranking(case.partly)
     for r in range(0, 10, 2):
         row = rows_of(case.partly, [r])
         assert_allclose(case.baseline.predict_proba(row)[0], together[r], rtol=0, atol=1e-5)
         if case.name != "RandomOrder":  # drawn by the row's place in the batch
-            assert_allclose(case.baseline.scores(row)[0], scores[r], rtol=1e-4, atol=1e-5)
+            assert_allclose(case.baseline.ranking(row)[0], scores[r], rtol=1e-4, atol=1e-5)
 
 
 @of_every_case
@@ -187,7 +187,7 @@ def test_a_clone_fitted_again_gives_the_same_numbers_and_leaves_the_input_alone(
     before: Any = np.random.get_state(legacy=False)  # noqa: NPY002
     again = clone(case.baseline).fit(X, y)
     assert_array_equal(again.predict_proba(case.partly), case.baseline.predict_proba(case.partly))
-    assert_array_equal(again.scores(case.partly), case.baseline.scores(case.partly))
+    assert_array_equal(again.ranking(case.partly), case.baseline.ranking(case.partly))
     after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
     assert_array_equal(after["state"]["key"], before["state"]["key"])
     again.acquire(X, budget=2)

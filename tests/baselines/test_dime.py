@@ -33,7 +33,7 @@ def test_ranks_features_like_the_exact_gain(gaussian, fitted):
     for n_known in [0, 1, 2]:
         X, _ = gaussian.sample(200, random_state=1)
         hidden, mask = hidden_rows(X, n_known)
-        found, exact = fitted.scores(hidden), gaussian.exact_gain(X, mask)
+        found, exact = fitted.ranking(hidden), gaussian.exact_gain(X, mask)
         ranks = [spearmanr(f[~m], e[~m])[0] for f, e, m in zip(found, exact, mask, strict=True)]
         assert np.mean(ranks) > 0.65
 
@@ -41,13 +41,13 @@ def test_ranks_features_like_the_exact_gain(gaussian, fitted):
 def test_values_are_nearer_to_the_exact_gain_than_its_mean(gaussian, fitted):
     X, _ = gaussian.sample(200, random_state=1)
     hidden, mask = hidden_rows(X, 1)
-    found, exact = fitted.scores(hidden)[~mask], gaussian.exact_gain(X, mask)[~mask]
+    found, exact = fitted.ranking(hidden)[~mask], gaussian.exact_gain(X, mask)[~mask]
     assert np.abs(found - exact).mean() < 0.85 * np.abs(exact.mean() - exact).mean()
 
 
 def test_no_value_exceeds_the_entropy_of_the_prediction(gaussian, fitted):
     hidden, mask = hidden_rows(gaussian.X, 3)
-    values = fitted.scores(hidden)
+    values = fitted.ranking(hidden)
     bound = np.broadcast_to(entropy(fitted.predict_proba(hidden))[:, None], values.shape)
     assert (values[~mask] > 0).all()
     assert (values[~mask] <= bound[~mask]).all()
@@ -58,7 +58,7 @@ def test_value_is_divided_by_the_price(gaussian):
     untrained = BRIEF | {"epochs": 0}
     plain, priced = (DIME(**untrained, costs=c, random_state=0).fit(gaussian.X, gaussian.y) for c in (None, costs))
     nothing = gaussian.X[:1] * np.nan
-    np.testing.assert_allclose(priced.scores(nothing), plain.scores(nothing) / costs)
+    np.testing.assert_allclose(priced.ranking(nothing), plain.ranking(nothing) / costs)
 
 
 def test_a_prohibitive_price_postpones_a_feature(gaussian, fitted):
@@ -87,6 +87,6 @@ def test_missing_cells_and_categories(gaussian):
 
 def test_same_seed_same_numbers(gaussian):
     hidden, _ = hidden_rows(gaussian.X, 2)
-    one, again, other = (DIME(**BRIEF, random_state=s).fit(gaussian.X, gaussian.y).scores(hidden) for s in (0, 0, 1))
+    one, again, other = (DIME(**BRIEF, random_state=s).fit(gaussian.X, gaussian.y).ranking(hidden) for s in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)

@@ -149,7 +149,7 @@ def test_a_group_is_one_question():
     baseline = EDDI(**{**QUICK, "steps": 60}, groups={"panel": [names[0], names[2]]}, random_state=0).fit(
         data.X, data.y
     )
-    assert baseline.scores(data.X.iloc[:5] * np.nan).shape == (5, 3)
+    assert baseline.ranking(data.X.iloc[:5] * np.nan).shape == (5, 3)
     assert baseline.acquire(data.X.iloc[:5]).order.shape == (5, 3)
 
 

@@ -73,8 +73,8 @@ def test_probability_is_divided_by_the_price(gaussian):
     costs = np.array([1.0, 2.0, 4.0, 1.0, 1.0, 0.5])
     plain, priced = (GDFS(**BRIEF, costs=c, random_state=0).fit(gaussian.X, gaussian.y) for c in (None, costs))
     nothing = gaussian.X[:1] * np.nan
-    assert plain.scores(nothing).max() == 1.0
-    np.testing.assert_allclose(priced.scores(nothing), plain.scores(nothing) / costs)
+    assert plain.ranking(nothing).max() == 1.0
+    np.testing.assert_allclose(priced.ranking(nothing), plain.ranking(nothing) / costs)
 
 
 def test_free_features_are_known_from_the_start(gaussian):
@@ -99,7 +99,7 @@ def test_a_group_is_bought_at_once(gaussian):
     groups = {"panel": list(gaussian.X.columns[:2])}
     baseline = GDFS(**BRIEF, groups=groups, random_state=0).fit(gaussian.X, gaussian.y)
     assert baseline.acquire(gaussian.X[:10]).order.shape[1] == 5
-    assert baseline.scores(gaussian.X[:4] * np.nan).shape == (4, 5)
+    assert baseline.ranking(gaussian.X[:4] * np.nan).shape == (4, 5)
 
 
 def test_same_seed_same_numbers_and_clone(gaussian):
@@ -107,7 +107,7 @@ def test_same_seed_same_numbers_and_clone(gaussian):
     again = clone(one).fit(gaussian.X, gaussian.y)
     np.testing.assert_array_equal(again.predict_proba(gaussian.X), one.predict_proba(gaussian.X))
     nothing = gaussian.X[:3] * np.nan
-    np.testing.assert_array_equal(again.scores(nothing), one.scores(nothing))
+    np.testing.assert_array_equal(again.ranking(nothing), one.ranking(nothing))
 
 
 def test_held_out_rows_are_stratified_and_disjoint():

@@ -73,7 +73,7 @@ def test_a_price_divides_the_worth(gaussian):
     baseline = Opportunistic(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
     worth = baseline._worth(*nothing(8))
     expected = np.where(worth > 0, worth / prices, worth * prices)
-    np.testing.assert_allclose(baseline.scores(gaussian.X[:1].where(np.zeros((1, 8), dtype=bool))), expected)
+    np.testing.assert_allclose(baseline.ranking(gaussian.X[:1].where(np.zeros((1, 8), dtype=bool))), expected)
 
 
 def test_later_rewards_count_where_gamma_says_so_and_missing_cells_are_left_out():

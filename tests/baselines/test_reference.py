@@ -45,7 +45,7 @@ def test_the_exact_oracle_answers_and_buys_exactly():
     mask = np.random.default_rng(0).random(X.shape) < 0.4
     assert_allclose(oracle.predict_proba(X.where(mask)), data.exact_proba(X, mask))
     gain = data.exact_gain(X.where(mask).fillna(0.0), mask)
-    assert_allclose(oracle.scores(X.where(mask))[~mask], gain[~mask])
+    assert_allclose(oracle.ranking(X.where(mask))[~mask], gain[~mask])
     accuracy = oracle.evaluate(X, y)["accuracy"].to_numpy()
     assert accuracy[-1] == np.mean(data.exact_proba(X).argmax(axis=1) == y)
     assert accuracy[-1] > accuracy[0]
@@ -55,8 +55,8 @@ def test_prices_divide_the_exact_gain():
     data = make_gaussian(200, 5, random_state=0)
     costs = np.array([1.0, 2.0, 4.0, 0.5, 1.0])
     nothing = data.X[:3].where(np.zeros((3, 5), dtype=bool))
-    plain = ExactOracle(data).fit(data.X, data.y).scores(nothing)
-    assert_allclose(ExactOracle(data, costs=costs).fit(data.X, data.y).scores(nothing), plain / costs)
+    plain = ExactOracle(data).fit(data.X, data.y).ranking(nothing)
+    assert_allclose(ExactOracle(data, costs=costs).fit(data.X, data.y).ranking(nothing), plain / costs)
 
 
 def test_gains_on_switch_data_are_those_of_a_simulation():
@@ -64,7 +64,7 @@ def test_gains_on_switch_data_are_those_of_a_simulation():
         data = make_switch(2000, n_settings=2, block_size=2, n_noise=1, categorical_switch=categorical, random_state=0)
         oracle = ExactOracle(data).fit(data.X, data.y)
         nothing = data.X[:1].where(np.zeros((1, 6), dtype=bool))
-        scores = oracle.scores(nothing)[0]
+        scores = oracle.ranking(nothing)[0]
         assert_allclose(scores[-2:], 0.0, atol=1e-9)  # noise, and a switch that is worthless alone
         assert_allclose(scores[:4], scores[0])
         X, _ = data.sample(100_000, random_state=1)

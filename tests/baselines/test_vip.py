@@ -60,7 +60,7 @@ def test_the_worth_of_hidden_features_sums_to_one_and_prices_divide_it(gaussian)
     baseline = VIP(**short, costs=prices, random_state=0).fit(gaussian.X[:200], gaussian.y[:200])
     known = gaussian.X[200:210].copy()
     known.iloc[:, 3:] = np.nan
-    worth = baseline.scores(known) * prices
+    worth = baseline.ranking(known) * prices
     assert np.isneginf(worth[:, :3]).all()
     np.testing.assert_allclose(worth[:, 3:].sum(axis=1), 1.0)
 

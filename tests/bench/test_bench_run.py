@@ -24,6 +24,7 @@ from askwise.bench.grid.tasks import Limits, make_task
 from askwise.bench.grid.trials import Measurement, Trial, read, read_result, work, write, write_whole
 from askwise.datasets import load
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.evaluation import default_budgets, final_states
 from askwise.table.prices import Prices
 
 LIMITS = Limits(2000, 500)
@@ -63,8 +64,8 @@ def test_numbers_can_be_recomputed_by_others(undisturbed):
     rows = pd.read_csv(undisturbed / "rows.csv")
     task = make_task("wine", "variable", 1, LIMITS)
     method = fit_method("static-cmi", task)
-    budget = method.default_budgets()[2]
-    proba, spent, known = method.final_states(task.X_test, [budget])[0]
+    budget = default_budgets(method.prices_)[2]
+    proba, spent, known = final_states(method, task.X_test, [budget])[0]
     mine = rows[(rows["prices"] == "variable") & (rows["seed"] == 1) & (rows["budget"] == budget)]
     value = mine[mine["bin"].isna()].set_index("metric")["value"]
     assert value["accuracy"] == accuracy_score(task.y_test, method.classes_[proba.argmax(axis=1)])

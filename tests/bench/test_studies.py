@@ -22,6 +22,7 @@ from askwise.bench.studies import uncertainty as uncertainty_studies
 from askwise.bench.studies.uncertainty import with_only
 from askwise.epistemic import AuxiliaryEnsemble
 from askwise.errors import InvalidInput
+from askwise.evaluation import final_states
 from askwise.policy import Greedy, Random
 from askwise.predict import ImputedPredictor, LocalPredictor, ReparametrizedPredictor
 from askwise.reference_models import make_model
@@ -219,7 +220,7 @@ def test_one_run_serves_all_budgets_when_prices_are_equal(task, selector):
     for outcome in together:
         (alone,) = uncertainty_studies.outcomes(task, selector, [outcome.budget])
         np.testing.assert_array_equal(outcome.proba, alone.proba)
-    for (_, spent, mask), budget in zip(selector.final_states(task.X_test, [2.0, 5.0]), (2.0, 5.0), strict=True):
+    for (_, spent, mask), budget in zip(final_states(selector, task.X_test, [2.0, 5.0]), (2.0, 5.0), strict=True):
         assert (mask.sum(axis=1) == budget).all()
         assert (spent == budget).all()
 
@@ -451,7 +452,7 @@ def test_unavailable_buys_what_is_left(task, selector):
 def test_what_is_gone_is_not_what_a_random_order_buys_last(task, selector):
     """Both are drawn from one seed: the draws must not be the same."""
     gone = policy_studies.without(task, selector, 0.5).isna().to_numpy()
-    order = selector.with_policy(Random(task.seed)).scores(task.X_test.where(np.zeros(gone.shape, dtype=bool)))
+    order = selector.with_policy(Random(task.seed)).ranking(task.X_test.where(np.zeros(gone.shape, dtype=bool)))
     assert abs(np.corrcoef(gone.ravel(), order.ravel())[0, 1]) < 0.15
 
 

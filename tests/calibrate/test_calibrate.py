@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from askwise import DynamicFeatureSelector, InvalidInput, wrap
 from askwise.calibrate.unseen import check_unseen
 from askwise.calibrate.visited_states import VisitedStates, calibrated, sizes_visited
+from askwise.evaluation import final_states
 from askwise.predict import ConditionalPredictor, LocalPredictor
 from askwise.stopping import Confidence
 from askwise.table.rows import EncodedRows
@@ -125,9 +126,9 @@ def test_every_budget_is_evaluated_with_calibrated_probabilities(both):
     on = both[1]
     prices = np.where(np.arange(X.shape[1]) == 0, 2.0, 1.0)
     owner = fitted(costs=prices)  # one episode per budget
-    end = owner.final_states(X.iloc[TEST[:9]], [2.0])[0]
+    end = final_states(owner, X.iloc[TEST[:9]], [2.0])[0]
     assert_array_equal(end.proba, owner.predict_proba(X.iloc[TEST[:9]].where(end.mask)))
-    end = on.final_states(X.iloc[TEST[:9]], [2.0])[0]
+    end = final_states(on, X.iloc[TEST[:9]], [2.0])[0]
     assert_allclose(end.proba, on.predict_proba(X.iloc[TEST[:9]].where(end.mask)))
 
 

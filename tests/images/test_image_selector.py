@@ -91,7 +91,7 @@ def test_hidden_pixels_are_nan_and_known_masks_say_what_is_known(selectors, new_
     known = np.array([False, False, True, True])
     run = selector.acquire(images, budget=0, known=known)
     np.testing.assert_allclose(run.proba[:, 0], selector.predict_proba(seen), atol=1e-6)
-    assert np.isneginf(selector.scores(seen)[:, 2:]).all()
+    assert np.isneginf(selector.ranking(seen)[:, 2:]).all()
 
 
 def test_a_report_is_short_and_json(selectors, new_images):

@@ -108,7 +108,7 @@ def test_the_gate_is_found_when_something_else_is_known(selector):
 def test_once_the_gates_are_known_it_is_greedy_for_what_the_labels_say(switch, selector):
     known = switch.X[:10].assign(**{name: np.nan for name in switch.X if name != "switch"})
     greedy = selector.with_policy(Greedy(selector.with_policy("greedy").policy_.value_.by_labels()))
-    assert_allclose(selector.scores(known), greedy.scores(known))
+    assert_allclose(selector.ranking(known), greedy.ranking(known))
     assert_allclose(selector.gains(known), greedy.gains(known))
 
 
@@ -129,7 +129,7 @@ def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_featu
     by_labels = owner.with_policy(Greedy(owner.policy_.value_.by_labels()))
     assert (owner.suggest(known) == 1).all()
     assert (by_labels.suggest(known) == 0).all()
-    assert_allclose(by_labels.scores(X[:1] * np.nan), owner.scores(X[:1] * np.nan))  # nothing is known
+    assert_allclose(by_labels.ranking(X[:1] * np.nan), owner.ranking(X[:1] * np.nan))  # nothing is known
 
 
 def test_auto_looks_ahead_at_any_prices_and_only_from_the_gate(switch):
@@ -153,7 +153,7 @@ def test_of_many_features_those_that_interact_are_looked_at():
     found = owner.policy_.lookahead_
     assert (found["n_considered"], found["n_features"]) == (40, 65)
     assert owner.features_.index("switch") in owner.policy_.considered_
-    assert owner.scores(made.X[:3] * np.nan).shape == (3, 65)
+    assert owner.ranking(made.X[:3] * np.nan).shape == (3, 65)
 
 
 def test_the_greedy_choice_of_a_later_state_need_not_be_one_that_was_considered(monkeypatch):
@@ -173,7 +173,7 @@ def test_few_rows_missing_cells_groups_and_categories_do_no_harm():
     numbers = X.assign(city=pd.factorize(X["city"])[0].astype(float))
     owner = wrapped(numbers.fillna(0.0), y, policy="lookahead", groups={"pair": ["c", "d"]})
     with np.errstate(all="raise"):
-        scores = owner.scores(numbers.fillna(0.0)[:4] * np.nan)
+        scores = owner.ranking(numbers.fillna(0.0)[:4] * np.nan)
     assert np.isfinite(scores).all()
 
 

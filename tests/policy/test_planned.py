@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from askwise import DynamicFeatureSelector, Prices, wrap
+from askwise.evaluation import final_states
 from askwise.policy import Distilled, Greedy, Planned
 from askwise.vision import PatchGrid
 
@@ -105,7 +106,7 @@ def test_gains_are_those_of_the_features_whatever_the_plan(owner):
 def test_a_session_equals_its_row_in_a_batch_and_every_budget_has_its_own_episode(owner):
     X, _ = data(6, 2)
     budgets = [3.0, 6.0, 9.0]
-    ends = owner.final_states(X, budgets)
+    ends = final_states(owner, X, budgets)
     for budget, end in zip(budgets, ends, strict=True):
         run = owner.acquire(X, budget=budget)
         assert_array_equal(end.mask, run.mask_after(run.order.shape[1]))

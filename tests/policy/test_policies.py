@@ -19,6 +19,7 @@ from askwise import DynamicFeatureSelector, Prices, options
 from askwise.acquisition import Acquisition, nothing_known
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
+from askwise.evaluation import final_states
 from askwise.policy import DQN, Distilled, Greedy, Policy, Random, Static
 from askwise.policy.base import CachedPolicy
 from askwise.policy.lookahead import Lookahead
@@ -213,7 +214,7 @@ def test_greedy_weighs_the_price_now(make):
     ).fit(X, y)
     only_a = X[:1].assign(b=np.nan, c=np.nan, d=np.nan, e=np.nan)
     assert_allclose(owner.gains(only_a)[0, 1], make("greedy").gains(only_a)[0, 1] * 4)
-    assert_allclose(owner.scores(only_a)[0, 1], make("greedy").scores(only_a)[0, 1] * 4)
+    assert_allclose(owner.ranking(only_a)[0, 1], make("greedy").ranking(only_a)[0, 1] * 4)
 
 
 def test_a_risk_weight_of_the_policys_own_comes_before_that_of_the_case(make):
@@ -337,9 +338,9 @@ def test_each_budget_ends_as_it_would_alone(make):
     budgets = [0.5, 1.0, 2.5, 4.0, 2.0, 9.0]
     for policy in POLICIES:
         owner = priced(make, policy)
-        together = owner.final_states(X, budgets)
+        together = final_states(owner, X, budgets)
         for budget, end in zip(budgets, together, strict=True):
-            for found, alone in zip(end, owner.final_states(X, [budget])[0], strict=True):
+            for found, alone in zip(end, final_states(owner, X, [budget])[0], strict=True):
                 assert_allclose(found, alone, atol=1e-12, err_msg=f"{policy}, {budget}")
 
 
@@ -354,10 +355,10 @@ def test_a_state_that_the_last_budget_met_is_not_scored_again(make):
     owner, counting = priced(make, "static"), Counting()
     X, _ = data(60)
     budgets = [1.0, 2.0, 3.0, 4.0, 5.0]
-    owner.final_states(X, budgets, counting)
+    final_states(owner, X, budgets, counting)
     together, counting.asked = counting.asked, 0
     for budget in budgets:
-        owner.final_states(X, [budget], counting)
+        final_states(owner, X, [budget], counting)
     assert together <= 0.6 * counting.asked
 
 

@@ -79,10 +79,9 @@ class FullInformation(FullRowBaseline):
         """As that of `DynamicFeatureSelector`, with the prediction from the full row at every step."""
         return self._seeing(self._encode(X), super().acquire(X, budget, stop, available, known))
 
-    def final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
-        """As that of `DynamicFeatureSelector`, with the prediction from everything under every budget."""
+    def _final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
         everything = self.predict_proba(X)
-        return [end._replace(proba=everything) for end in super().final_states(X, budgets, policy)]
+        return [end._replace(proba=everything) for end in super()._final_states(X, budgets, policy)]
 
     def _seeing(self, truth: EncodedRows, run: Trajectory) -> Trajectory:
         found = self.beliefs_.assess(self.beliefs_.believe(truth), truth)

@@ -147,10 +147,10 @@ def _check_streamed(opening: Opening, reading: Reading, output: Path, steps: boo
 
 def _stream(folder: Path, cases: Path, output: Path, no_stop: bool, options: dict[str, Any], as_json: bool) -> None:
     """Acquire in bounded memory, and say what was written."""
-    from askwise.acquirer import GUARANTEE_VOID
     from askwise.cli.own_files import advising_options
     from askwise.persistence.folder import read_folder
     from askwise.scale import acquire_parquet
+    from askwise.stopping.calibrated_stop import GUARANTEE_VOID
 
     with failures("Finished parts are kept beside the output; the same command resumes."):
         has_stop = read_folder(folder, None, only=())[0]["stop"] is not None

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.explain import Flowchart
-from askwise.explain.mixin import FEWEST_ROWS
+from askwise.explain.policy_chart import FEWEST_ROWS
 from askwise.policy import Policy, Random
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector

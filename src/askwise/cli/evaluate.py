@@ -26,7 +26,7 @@ MostRows = Annotated[int, typer.Option(min=20, help="Of more rows, a random samp
 def _seen(selector: Any, X: Any, table: Path) -> str | None:
     """What to say if the rows were given to `fit`; a table of few distinct rows may repeat them in honest new cases."""
     try:
-        selector.check_unseen(X, table.name)
+        selector._check_unseen(selector._encode(X), table.name)
     except InvalidInput as error:
         make_console(stderr=True).print(f"Note: {error}", style="yellow", soft_wrap=True)
         return str(error)

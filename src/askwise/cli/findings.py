@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.cli.console import as_records
+from askwise.evaluation import default_budgets
 from askwise.metrics import expected_calibration_error, rejection_curve
 from askwise.policy import Random
 from askwise.predict.base import class_positions
@@ -137,7 +138,7 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
 def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Callable[[str], None]) -> pd.DataFrame:
     """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
     prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
-    budgets = selector.default_budgets() if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
+    budgets = default_budgets(prices) if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
     say(f"asking wisely, {len(X):,} cases under {len(budgets)} budgets")
     own = selector.evaluate(X, y, budgets)
     say("asking in one fixed order")

@@ -11,6 +11,7 @@ from askwise.cli.options import RULE_MODELS, Adaptation, Setup
 from askwise.cli.user_table import load_user_table
 from askwise.datasets import Dataset, load, names
 from askwise.errors import InvalidInput, listed
+from askwise.evaluation import default_budgets
 from askwise.reference_models import ReferenceModel, train_reference_model
 from askwise.selector import DynamicFeatureSelector
 from askwise.table.prices import Prices
@@ -38,7 +39,7 @@ def prepare(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, D
 def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector, Report]:
     """Train, wrap, compare and follow one case."""
     rows, selector = prepare(setup, say)
-    budgets = selector.default_budgets()
+    budgets = default_budgets(selector.prices_)
     if setup.budget is not None:
         budgets = [*(budget for budget in budgets if budget < setup.budget), setup.budget]
     comparison = compare(selector, rows, budgets, setup.seed, say)

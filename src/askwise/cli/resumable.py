@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquirer import GUARANTEE_VOID
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.files import only_writer, write_whole, writing
 from askwise.progress import track
 from askwise.scale.parts import ends_of
+from askwise.stopping.calibrated_stop import GUARANTEE_VOID
 from askwise.table.columns import plain
 
 

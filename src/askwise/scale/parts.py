@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from askwise.acquirer import GUARANTEE_VOID, FeatureAcquirer
+from askwise.acquirer import FeatureAcquirer
 from askwise.errors import InvalidInput
 from askwise.persistence import load
 from askwise.scale.plan import Options, Plan, RowGroup, import_parquet
+from askwise.stopping.calibrated_stop import GUARANTEE_VOID
 from askwise.trajectory import Trajectory
 
 WRITES = ("order", "prediction", "all")

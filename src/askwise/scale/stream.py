@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from askwise.acquirer import GUARANTEE_VOID
 from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 from askwise.files import only_writer
 from askwise.parameters import Number, Whole, check_values
@@ -17,6 +16,7 @@ from askwise.progress import track
 from askwise.scale.engines import check_engine, run_tasks
 from askwise.scale.parts import WRITES, columns_to_read, loaded, work
 from askwise.scale.plan import Options, Plan, import_parquet, make_plan
+from askwise.stopping.calibrated_stop import GUARANTEE_VOID
 
 
 @dataclass(frozen=True)

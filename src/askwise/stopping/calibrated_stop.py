@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 INSIDE = Number(0, 1, above=True, below=True)
 GOALS = ("agreement", "accuracy_gap", "average_price", "recall")
+GUARANTEE_VOID = "The guarantee of the stop does not hold for"
+"""How the warning about cases begins that differ from those of the calibration."""
+
 FAR_BELOW = 0.1
 """A class of which so much less is kept than promised overall gets a warning."""
 
@@ -214,6 +217,19 @@ class Conditions:
             else:
                 found.append("")
         return found
+
+
+def warn_of_departures(departures: Sequence[str]) -> None:
+    """A warning if some cases differ from those of the calibration; see `Conditions.departures`."""
+    apart = [why for why in departures if why]
+    if apart:
+        warnings.warn(
+            f"{GUARANTEE_VOID} {len(apart)} of {len(departures)} cases (for example: "
+            f"{apart[0]}). It holds for cases like those of the calibration, with only free features known at the "
+            "start; Trajectory.departures says which these are.",
+            AskwiseWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True)

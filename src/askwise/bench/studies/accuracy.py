@@ -11,7 +11,7 @@ from askwise.acquirer import FeatureAcquirer
 from askwise.baselines import StaticBest
 from askwise.bench.grid.tasks import Task, whole_table
 from askwise.bench.grid.trials import Measurement
-from askwise.evaluation import measures
+from askwise.evaluation import default_budgets, final_states, measures
 from askwise.metrics import calibration_surplus, expected_calibration_error
 from askwise.policy.base import Policy
 from askwise.policy.orders import Random, Static
@@ -26,17 +26,17 @@ def accuracy(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     The best fixed subset is not tried under random orders. ``surplus`` by bin is the calibration error before absolute
     values are taken, so that it can be pooled over seeds.
     """
-    budgets = method.default_budgets()
+    budgets = default_budgets(method.prices_)
     y = class_positions(method.classes_, task.y_test)
     yield Measurement("test_rows", len(y))
-    for budget, end in zip(budgets, method.final_states(task.X_test, budgets), strict=True):
+    for budget, end in zip(budgets, final_states(method, task.X_test, budgets), strict=True):
         yield from (Measurement(name, value, budget) for name, value in measures(y, end).items())
         yield Measurement("entropy", float(entropy(end[0]).mean()), budget)
         surplus = calibration_surplus(y, end[0])
         yield from (Measurement("surplus", surplus[k], budget, bin=int(k)) for k in np.flatnonzero(surplus))
     if isinstance(method, StaticBest):
         return  # it would train a forest for every random subset
-    at_random = method.final_states(task.X_test, budgets, Random(task.seed))
+    at_random = final_states(method, task.X_test, budgets, Random(task.seed))
     for budget, end in zip(budgets, at_random, strict=True):
         yield Measurement("random_accuracy", share_right(end.proba, y), budget)
         yield Measurement("random_entropy", float(entropy(end.proba).mean()), budget)
@@ -51,8 +51,8 @@ def accuracies(
     task: Task, method: FeatureAcquirer, X: Any, metric: str = "accuracy", policy: Policy | None = None, **at: float
 ) -> Iterator[Measurement]:
     """The accuracy on `X` in place of the test rows under the usual budgets, by the method's choices or a policy's."""
-    budgets, y = method.default_budgets(), class_positions(method.classes_, task.y_test)
-    for budget, end in zip(budgets, method.final_states(X, budgets, policy), strict=True):
+    budgets, y = default_budgets(method.prices_), class_positions(method.classes_, task.y_test)
+    for budget, end in zip(budgets, final_states(method, X, budgets, policy), strict=True):
         yield Measurement(metric, share_right(end.proba, y), budget, **at)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def images(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     orders: dict[str, Policy] = {"random": Random(task.seed), "middle": _ranked(groups.middle_first())}
     budgets = list(range(1, run.n_steps + 1))
     for name, order in orders.items():
-        for k, end in zip(budgets, method.final_states(task.X_test, budgets, order), strict=True):
+        for k, end in zip(budgets, final_states(method, task.X_test, budgets, order), strict=True):
             yield Measurement(f"{name}_accuracy", share_right(end.proba, y), k)
 
 

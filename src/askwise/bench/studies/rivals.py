@@ -16,6 +16,7 @@ from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.bench.studies.accuracy import share_right
+from askwise.evaluation import default_budgets, final_states
 from askwise.metrics import calibration_surplus
 from askwise.predict.base import class_positions
 from askwise.selector import DynamicFeatureSelector
@@ -35,8 +36,8 @@ def rivals(task: Task, method: FeatureAcquirer) -> Iterator[Measurement]:
     every feature. Seconds: ``batch_seconds`` of a case under all budgets; of ours also
     ``decision_*`` of one step of a single case, and ``fit_*`` of the parts of a fit (first seed, equal prices).
     """
-    budgets, y = method.default_budgets(), class_positions(method.classes_, task.y_test)
-    ends, seconds = timed(lambda: method.final_states(task.X_test, budgets))
+    budgets, y = default_budgets(method.prices_), class_positions(method.classes_, task.y_test)
+    ends, seconds = timed(lambda: final_states(method, task.X_test, budgets))
     probas = [normalized(end.proba) for end in ends]
     yield Measurement("test_rows", len(y))
     for budget, proba in zip(budgets, probas, strict=True):

@@ -30,6 +30,7 @@ from askwise.acquirer import FeatureAcquirer
 from askwise.bench.grid.tasks import Task
 from askwise.bench.grid.trials import Measurement
 from askwise.errors import InvalidInput
+from askwise.evaluation import final_states
 from askwise.metrics import aurc, excess_aurc, expected_calibration_error, failure_auroc, risk_at_coverage
 from askwise.predict.base import class_positions
 from askwise.uncertainty import Uncertainty, confidence_gap, entropy
@@ -131,7 +132,7 @@ def outcomes(
     """What is predicted of the test rows (or of `X` in their place) under each budget, and how far to trust it."""
     X = task.X_test if X is None else X
     y = class_positions(method.classes_, task.y_test)
-    for budget, (_, _, mask) in zip(budgets, method.final_states(X, budgets), strict=True):
+    for budget, (_, _, mask) in zip(budgets, final_states(method, X, budgets), strict=True):
         yield Outcome(budget, y, *assessed(task, method, with_only(method, X, mask)))
 
 
