@@ -90,7 +90,8 @@ def torch_cases() -> Iterator[tuple[str, Any, Any]]:
         loss: Any = torch.nn.functional.cross_entropy(net(torch.tensor(X_train).float()), torch.tensor(y_train))
         loss.backward()
         optimizer.step()
-    for adaptation, epistemic in (("conditional", "dropout"), ("low-rank", "distance"), ("last-layer", "distance")):
+    kinds: list[Any] = [("conditional", "dropout"), ("low-rank", "distance"), ("last-layer", "distance")]
+    for adaptation, epistemic in kinds:
         selector = DynamicFeatureSelector(net, adaptation=adaptation, epistemic=epistemic, random_state=0)
         yield f"wine, torch, {adaptation}", selector.fit(X_train, y_train), X_test[:N_TEST]
 

@@ -648,4 +648,4 @@ def test_a_misspelt_option_is_told_the_nearest_name():
         with pytest.raises(InvalidInput, match=f"{name} must be one of .*Did you mean '{meant}'"):
             DynamicFeatureSelector(LogisticRegression()).set_params(**{name: given}).fit(X, y)
     with pytest.raises(InvalidInput, match=r"got 7\.$"):
-        DynamicFeatureSelector(LogisticRegression(), policy=7).fit(X, y)
+        DynamicFeatureSelector(LogisticRegression()).set_params(policy=7).fit(X, y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import clone
@@ -35,12 +35,16 @@ from askwise.predict import (
 )
 from askwise.table.error_costs import as_matrix
 
-ADAPTATIONS = ("auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules")
-EPISTEMICS = ("auto", "ensemble", "dropout", "distance", None)
+AdaptationName = Literal["auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules"]
+EpistemicName = Literal["auto", "ensemble", "dropout", "distance"]
+PolicyName = Literal["auto", "greedy", "planned", "lookahead", "distilled", "rl", "static", "random"]
+ADAPTATIONS: tuple[str, ...] = get_args(AdaptationName)
+EPISTEMICS: tuple[str | None, ...] = (*get_args(EpistemicName), None)
+POLICIES: tuple[str, ...] = get_args(PolicyName)
 ROWS_TO_CHECK = 1000
 SIMILAR_ROWS = 0.5
 """Share of the answers on similar rows themselves; see `ConditionalPredictor`."""
-NAMED_POLICIES: dict[str, type[Policy]] = {
+NAMED_POLICIES: dict[PolicyName, type[Policy]] = {
     "auto": Lookahead,  # `settled` once it is fitted
     "greedy": Greedy,
     "planned": Planned,
@@ -50,7 +54,6 @@ NAMED_POLICIES: dict[str, type[Policy]] = {
     "static": Static,
     "random": Random,
 }
-POLICIES = tuple(NAMED_POLICIES)
 
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:

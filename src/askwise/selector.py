@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,14 +22,15 @@ from askwise.calibrate.crossfit import (
 from askwise.calibrate.tuning import settle
 from askwise.calibrate.unseen import digests, labeled_unseen
 from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
-from askwise.epistemic import BeliefModel, Novelty
+from askwise.epistemic import BeliefModel, EpistemicEstimator, Novelty
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox
 from askwise.model.wrapped import FrozenModel, fitted_classifier
+from askwise.options import AdaptationName, EpistemicName, PolicyName
 from askwise.parameters import FINITE, POSITIVE, Jobs, Whole, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.expected_saving import ExpectedSaving
-from askwise.predict.base import check_labels, class_positions
+from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.randomness import generator, seed_from
 from askwise.stopping.pays_off import PaysOff
 from askwise.table.prices import as_prices, check_budget
@@ -134,13 +135,13 @@ class DynamicFeatureSelector(FeatureAcquirer):
         *,
         costs: Any = None,
         groups: Groups = None,
-        adaptation: Any = "auto",
-        epistemic: Any = "auto",
-        policy: Any = "auto",
+        adaptation: AdaptationName | SubsetPredictor = "auto",
+        epistemic: EpistemicName | EpistemicEstimator | None = "auto",
+        policy: PolicyName | Policy = "auto",
         risk_weight: float = 0.1,
         error_costs: Any = None,
         budget: float | None = None,
-        calibration: str | int | None = "auto",
+        calibration: Literal["auto"] | int | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: bool | str = "auto",
@@ -221,7 +222,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if report is not None:
             self.adaptation_report_ = report
 
-    def with_policy(self, policy: Any) -> Self:
+    def with_policy(self, policy: PolicyName | Policy) -> Self:
         """The same fitted model, predictor and members with another `policy`; this selector is not changed."""
         check_is_fitted(self, "policy_")
         other = copy.copy(self)

@@ -163,6 +163,6 @@ def test_under_a_budget_alternatives_are_compared_by_the_rule_of_the_policy():
         model, costs=costs, policy="greedy", epistemic=None, calibration=None, random_state=0, progress=False
     ).fit(X, y)
     for budget in (40, None):
-        shares = [other["relative_gain"] for other in owner.start(budget=budget).why()["alternatives"]]
+        shares = [other["relative_gain"] or 0.0 for other in owner.start(budget=budget).why()["alternatives"]]
         assert shares == sorted(shares, reverse=True)
         assert 0 < shares[0] <= 1

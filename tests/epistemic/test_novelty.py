@@ -266,6 +266,7 @@ def test_without_members_e_stays_unknown_and_novelty_does_not():
     assert (found.novelty > 0).tolist() == [False, True, False]
     report = alone.start({"age": 300}).report()
     assert report["uncertainty"]["epistemic"] is None
+    assert isinstance(report["novelty"], float)
     assert report["novelty"] > 0
 
 

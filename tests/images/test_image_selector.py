@@ -194,7 +194,8 @@ def test_models_that_are_not_networks_are_taken(images, new_images):
             means = np.stack([X[:, 0, :4, :4], X[:, 0, :4, 4:], X[:, 0, 4:, :4]]).mean(axis=(2, 3)).T
             return means**4 / (means**4).sum(axis=1, keepdims=True)
 
-    for model, policy in ((Brightest(), "auto"), (Brightest().fit(*images).predict_proba, "static")):
+    pairs: list[Any] = [(Brightest(), "auto"), (Brightest().fit(*images).predict_proba, "static")]
+    for model, policy in pairs:
         selector = DynamicFeatureSelector(model, groups=GRID, policy=policy, random_state=0, progress=False)
         selector.fit(*images)
         assert selector.evaluate(new_images[0], new_images[1], budgets=[3])["accuracy"][0] > 0.9

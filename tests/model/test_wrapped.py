@@ -476,7 +476,7 @@ def test_rows_that_a_model_or_a_member_refuses_are_invalid_input_and_the_session
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     forest = RandomForestClassifier(4, random_state=0)
     linear = LogisticRegression().fit(X, y)
-    cases = [
+    cases: list[Any] = [
         (forest.fit(X, y), "ensemble", "RandomForestClassifier"),
         (tree.fit(X, y), "ensemble", "DecisionTreeClassifier"),
         (tree, None, "DecisionTreeClassifier"),

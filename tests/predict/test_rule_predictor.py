@@ -564,7 +564,8 @@ def table_data():
 
 
 def test_a_selector_acquires_by_rules():
-    for policy in ["greedy", "static", "random", DQN(n_episodes=30, hidden=8)]:
+    policies: list[Any] = ["greedy", "static", "random", DQN(n_episodes=30, hidden=8)]
+    for policy in policies:
         X, y = table_data()
         tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
         selector = DynamicFeatureSelector(tree, adaptation="rules", policy=policy, epistemic=None, random_state=0)

@@ -191,6 +191,6 @@ def test_sessions_and_batches_void_the_promise_alike():
         assert report["guaranteed"] is not bool(void[r])
         if void[r]:
             assert report["outside"] == []
-            assert departures[r] in report["guarantee"]
+            assert departures[r] in str(report["guarantee"])
             assert report["prediction_set"] is None
             assert "Guaranteed" not in session.why()["text"]

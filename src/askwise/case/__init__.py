@@ -1,9 +1,12 @@
 """One case at a time: its session, what to acquire next, and why."""
 
+from askwise.case.results import Reasons, Report
 from askwise.case.session import Session, Suggestion
 from askwise.case.suggested_set import SuggestedSet
 
 __all__ = [
+    "Reasons",
+    "Report",
     "Session",
     "SuggestedSet",
     "Suggestion",

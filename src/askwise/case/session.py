@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquisition import Acquisition
+from askwise.case.results import HandoverAdvice, JsonNumber, Reasons, Report, State, Step
 from askwise.case.suggested_set import SuggestedSet, suggested_set
 from askwise.case.why import why_finished, why_next
 from askwise.epistemic import Assessment
@@ -28,8 +29,6 @@ from askwise.table.rows import EncodedRows
 
 ROUNDING_ERROR = 1e-12
 """A gain closer to 0 is shown as 0."""
-EVENT = ("event", "feature", "value", "cost")
-"""What a step of the trace holds beside the description of the case."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ class Session:
         """
         return suggested_set(self._state, self._policy, 0, price)
 
-    def why(self, desk: Desk | None = None, outcomes: bool = True) -> dict[str, Any]:
+    def why(self, desk: Desk | None = None, outcomes: bool = True) -> Reasons:
         """Why this feature comes next, or why none does, ready for JSON; works for every model and policy.
 
         `text` says it in words, with the labels, units and currency of `desk`. `advice` is "ask", "stop" (the stopping
@@ -196,7 +195,7 @@ class Session:
         self._state, self._trace, self._departure = self._past.pop()
         self._thought = False
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Report:
         """Everything about the case, ready for JSON.
 
         None means unknown (an uncertainty without members) or unlimited (the budget left); an infinite uncertainty is
@@ -206,7 +205,7 @@ class Session:
         `calibrate_handover`, `handover` holds the `advice` ("ask on", "decide" or "hand over") and its `reason`.
         """
         suggestion = self.suggest()
-        report = {
+        report: Report = {
             **self._said(self._trace[-1]),
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
@@ -220,7 +219,7 @@ class Session:
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
                 for name, cost, gain in (suggestion.ranking if suggestion else [])
             ],
-            "trace": [{**{key: step[key] for key in EVENT}, **self._said(step)} for step in self._trace],
+            "trace": [self._step(step) for step in self._trace],
         }
         return copy.deepcopy(report)
 
@@ -231,17 +230,27 @@ class Session:
             step["state"] = self._described(self._state.belief, self._state.rows)
         self._trace.append(step)
 
-    def _said(self, step: dict[str, Any]) -> dict[str, Any]:
+    def _said(self, step: dict[str, Any]) -> State:
         """What is said about the case after a step; computed when it is read if choosing does not need it."""
         if "state" not in step:
             current = step is self._trace[-1]
             beliefs, rows = self._state.beliefs, step["rows"]
             past = None if current else beliefs.completed(beliefs.believe(rows), rows, step["complete"])
             step["state"] = self._described(past or self._state.belief, rows)
-        found: dict[str, Any] = step["state"]
+        found: State = step["state"]
         return found
 
-    def _described(self, belief: Belief, rows: EncodedRows) -> dict[str, Any]:
+    def _step(self, step: dict[str, Any]) -> Step:
+        """An entry of the trace as a report has it."""
+        return {
+            "event": step["event"],
+            "feature": step["feature"],
+            "value": step["value"],
+            "cost": step["cost"],
+            **self._said(step),
+        }
+
+    def _described(self, belief: Belief, rows: EncodedRows) -> State:
         beliefs = self._state.beliefs
         found = beliefs.assess(belief, rows)
         state = described(beliefs.predictor.classes_, found)
@@ -277,7 +286,7 @@ class Session:
         said = self._said(self._trace[-1])
         return self._departure or unlike_training(said["outside"], said["novelty"])
 
-    def _handed_over(self) -> dict[str, str] | None:
+    def _handed_over(self) -> HandoverAdvice | None:
         """Whether to ask on, decide, or hand the case to a person, and why; None without a rule for it."""
         if self._handover is None:
             return None
@@ -316,7 +325,7 @@ class Session:
         return i
 
 
-def described(classes: np.ndarray, found: Assessment) -> dict[str, Any]:
+def described(classes: np.ndarray, found: Assessment) -> State:
     """The assessment of one case, ready for JSON (see `Session.report`)."""
     uncertainty = {name: as_json(float(values[0])) for name, values in found.uncertainty.as_dict().items()}
     novelty = uncertainty.pop("novelty")
@@ -326,10 +335,12 @@ def described(classes: np.ndarray, found: Assessment) -> dict[str, Any]:
         "decision_is_final": float(found.decision_is_final[0]),
         "uncertainty": uncertainty,
         "novelty": novelty,
+        "outside": [],
+        "prediction_set": None,
     }
 
 
-def as_json(number: float) -> float | str | None:
+def as_json(number: float) -> JsonNumber:
     """A number for JSON: None where unknown, "infinite" where infinite."""
     if np.isnan(number):
         return None

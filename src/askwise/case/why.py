@@ -9,6 +9,7 @@ import numpy as np
 
 from askwise.acquisition import Acquisition
 from askwise.case.answers_ahead import AnswersAhead, answers_ahead
+from askwise.case.results import Alternative, Reasons
 from askwise.explain.words import percent
 from askwise.policy.base import Policy
 from askwise.stopping.calibrated_stop import CalibratedStop
@@ -28,14 +29,14 @@ LEAST_GAIN = 0.001
 """Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
 
 
-def why_next(
-    state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True
-) -> dict[str, Any]:
+def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True) -> Reasons:
     """Why `suggestion` comes next in the one case of `state`; see `Session.why`."""
     ahead = answers_ahead(state, state.schema.position(suggestion.feature)) if outcomes else None
-    found = {
+    decision, probability = _decision_now(state)
+    found: Reasons = {
         "advice": "ask",
-        **_decision_now(state),
+        "decision": decision,
+        "probability": probability,
         "feature": suggestion.feature,
         "price": suggestion.cost,
         "reason": "It is free." if suggestion.cost == 0 else policy.reason_in(state),
@@ -43,18 +44,22 @@ def why_next(
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
         "alternatives": _alternatives(state, policy, suggestion),
         "hint": _hint(state, policy, suggestion),
+        "text": "",
     }
-    return {**found, "text": _in_words(found, ahead, desk, _is_novel(state))}
+    found["text"] = _in_words(found, suggestion, ahead, desk, _is_novel(state))
+    return found
 
 
-def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | None, desk: Desk) -> dict[str, Any]:
+def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | None, desk: Desk) -> Reasons:
     """Why nothing more is suggested in the one case of `state`."""
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
     novel = _is_novel(state)
     reason = _stopped(stop, guarantee, novel) if stopped else _nothing_left(state, desk)
-    found = {
+    decision, probability = _decision_now(state)
+    found: Reasons = {
         "advice": "stop" if stopped else "nothing left",
-        **_decision_now(state),
+        "decision": decision,
+        "probability": probability,
         "feature": None,
         "price": None,
         "reason": reason,
@@ -62,17 +67,20 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
         "outcomes": [],
         "alternatives": [],
         "hint": None,
+        "text": "",
     }
-    return {**found, "text": f"{reason}\n{_so_far(found, novel)}"}
+    found["text"] = f"{reason}\n{_so_far(found, novel)}"
+    return found
 
 
-def _decision_now(state: Acquisition) -> dict[str, Any]:
+def _decision_now(state: Acquisition) -> tuple[Any, float]:
+    """The label of the current decision, and its probability."""
     proba = state.belief.proba
     decision = int(state.beliefs.decisions(proba)[0])
-    return {"decision": plain(state.beliefs.predictor.classes_[decision]), "probability": float(proba[0, decision])}
+    return plain(state.beliefs.predictor.classes_[decision]), float(proba[0, decision])
 
 
-def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) -> list[dict[str, Any]]:
+def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) -> list[Alternative]:
     """The next best features with their prices and, where the policy compares gains, their share of the best gain.
 
     Gains are weighed against prices by the rule of the policy.
@@ -94,14 +102,14 @@ def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | N
     """Whether one could stop although the case goes on; not where the case is unlike what was seen in training."""
     if _is_novel(state):
         return None
-    now = _decision_now(state)
+    decision, probability = _decision_now(state)
     most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
     if policy.compares_gains and most < LEAST_GAIN:
         return "You could stop: no further answer is expected to change the decision."
-    if now["probability"] >= CONFIDENT:
-        wrong = max(1, round(100 * (1 - now["probability"])))
+    if probability >= CONFIDENT:
+        wrong = max(1, round(100 * (1 - probability)))
         return (
-            f"You could stop: the model gives {now['decision']} {percent(now['probability'])}. If that is right, about "
+            f"You could stop: the model gives {decision} {percent(probability)}. If that is right, about "
             f"{wrong} in 100 such predictions are wrong."
         )
     return None
@@ -112,9 +120,9 @@ def _is_novel(state: Acquisition) -> bool:
     return novelty is not None and bool(novelty.excess(state.rows)[0] > 0)
 
 
-def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:
-    feature = found["feature"]
-    lines = [f"Next: {desk.label(feature)} ({desk.money(found['price'])}). {found['reason']}", _so_far(found, novel)]
+def _in_words(found: Reasons, suggestion: Suggestion, ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:
+    feature = suggestion.feature
+    lines = [f"Next: {desk.label(feature)} ({desk.money(suggestion.cost)}). {found['reason']}", _so_far(found, novel)]
     if ahead is not None:
         lines.append(_change_in_words(found, ahead))
         lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
@@ -125,14 +133,14 @@ def _in_words(found: dict[str, Any], ahead: AnswersAhead | None, desk: Desk, nov
     return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
 
 
-def _so_far(found: dict[str, Any], novel: bool) -> str:
+def _so_far(found: Reasons, novel: bool) -> str:
     """The decision with its probability, which says nothing where the model has seen no such case."""
     if novel:
         return f"So far: {found['decision']}. The case is unlike the training rows: do not rely on it."
     return f"So far: {found['decision']}, {percent(found['probability'])}."
 
 
-def _change_in_words(found: dict[str, Any], ahead: AnswersAhead) -> str:
+def _change_in_words(found: Reasons, ahead: AnswersAhead) -> str:
     if ahead.change == 0:
         return f"No likely answer changes the decision from {found['decision']}; it becomes more or less certain:"
     return f"In {percent(ahead.change)} of similar cases the answer changes the decision:"
@@ -148,7 +156,7 @@ def _outcome_in_words(group: dict[str, Any], feature: str, desk: Desk) -> str:
     return f"{said} ({chance} of similar cases): {leads} {group['decision']}, {probability}"
 
 
-def _alternative_in_words(other: dict[str, Any], desk: Desk) -> str:
+def _alternative_in_words(other: Alternative, desk: Desk) -> str:
     said = f"{desk.label(other['feature'])} ({desk.money(other['price'])}"
     if other["relative_gain"] is None:
         return f"{said})"

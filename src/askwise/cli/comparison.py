@@ -12,6 +12,7 @@ import pandas as pd
 
 from askwise.explain import Flowchart
 from askwise.explain.policy_chart import FEWEST_ROWS
+from askwise.options import PolicyName
 from askwise.policy import Policy, Random
 from askwise.reference_models import ReferenceModel
 from askwise.selector import DynamicFeatureSelector
@@ -50,7 +51,7 @@ class Story:
     """One case: `trace` as in ``Session.report()["trace"]``, the true label, and what was known from the start."""
 
     title: str
-    trace: list[dict[str, Any]]
+    trace: Sequence[Any]
     truth: Any = None
     known: dict[str, Any] = field(default_factory=dict)
 
@@ -117,7 +118,7 @@ def missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: f
 
 
 def _accuracy(
-    selector: DynamicFeatureSelector, policy: Policy | str, rows: Any, budgets: Sequence[float]
+    selector: DynamicFeatureSelector, policy: Policy | PolicyName, rows: Any, budgets: Sequence[float]
 ) -> np.ndarray:
     return selector.with_policy(policy).evaluate(rows.X_test, rows.y_test, budgets)["accuracy"].to_numpy()
 

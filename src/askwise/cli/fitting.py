@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,6 +17,7 @@ from askwise.cli.own_files import advising_options, read_cases, read_groups, rea
 from askwise.cli.price_list import read_price_list
 from askwise.cli.user_table import load_user_table
 from askwise.errors import InvalidInput, listed
+from askwise.options import AdaptationName
 from askwise.persistence.model_file import read_model
 from askwise.progress import interruptible
 from askwise.selector import DynamicFeatureSelector
@@ -69,7 +70,7 @@ class Fitting:
             estimator,
             costs=self.prices,
             groups=self.groups,
-            adaptation=adaptation,
+            adaptation=cast("AdaptationName", adaptation),  # checked by fit
             budget=budget,
             random_state=seed,
             progress="auto",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from askwise.case import Reasons, Report
 from askwise.case.session import Session
 from askwise.table.desk import Desk
 from askwise.web.store import CaseRow, Event
@@ -35,7 +36,7 @@ class Opened:
         self.version, self.state, self.updated = start.version, "open", start.at
         self._session, self._desk = session, desk
         self._view: dict[str, Any] | None = None
-        self._why: dict[str, Any] | None = None
+        self._why: Reasons | None = None
 
     @property
     def view(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class Opened:
         return self._view
 
     @property
-    def why(self) -> dict[str, Any]:
+    def why(self) -> Reasons:
         """Why this feature comes next, with its likely answers; computed once per version."""
         if self._why is None:
             self._why = self._session.why(self._desk)
@@ -93,7 +94,7 @@ class Opened:
             self.advance(event.type, event.at)
 
 
-def _promised(report: dict[str, Any], state: str) -> dict[str, Any]:
+def _promised(report: Report, state: str) -> Report:
     """The report with what is guaranteed for the case as it is, and if nothing, why not."""
     text = report["guarantee"]
     if text is None:
@@ -105,6 +106,6 @@ def _promised(report: dict[str, Any], state: str) -> dict[str, Any]:
     return {**report, "guarantee": early if state == "finished" else yet}
 
 
-def probability(report: dict[str, Any]) -> float:
+def probability(report: Report) -> float:
     """The probability of the predicted class."""
     return float(report["probabilities"][str(report["prediction"])])

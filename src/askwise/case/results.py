@@ -1,0 +1,101 @@
+"""What a session says of its case: the keys of `Session.report` and `Session.why`, and what they mean."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+JsonNumber = float | str | None
+"""A number; None where it is unknown, "infinite" where it is infinite."""
+
+
+class State(TypedDict):
+    """What is said of a case from what is known of it."""
+
+    prediction: Any
+    """The decision: the most probable class or, where errors have a cost, the one of least expected cost."""
+    probabilities: dict[str, float]
+    """p(y | x_S) by class."""
+    decision_is_final: float
+    """The probability that all features lead to the same decision."""
+    uncertainty: dict[str, JsonNumber]
+    """Total, aleatoric, mutual_information, epistemic and more, in nats."""
+    novelty: JsonNumber
+    """How much farther the case is from the training rows than these are from each other; 0 = not at all."""
+    outside: list[dict[str, Any]]
+    """Values outside of everything seen in training: feature, column, value, and what was seen."""
+    prediction_set: list[Any] | None
+    """Classes that hold the true one with the coverage asked for; None where nothing is promised."""
+    rules: NotRequired[dict[str, Any]]
+    """The rules that fire, where the model has rules and ``adaptation="rules"``."""
+    expected_error_cost: NotRequired[float]
+    """What the decision is expected to cost, with `error_costs`."""
+
+
+class Step(State):
+    """One entry of the trace: what happened, and what was said after it."""
+
+    event: Literal["start", "answer", "unavailable"]
+    feature: str | None
+    value: Any
+    cost: float
+
+
+class Candidate(TypedDict):
+    """A feature that could be acquired next."""
+
+    feature: str
+    cost: float
+    gain: JsonNumber
+
+
+class HandoverAdvice(TypedDict):
+    """Whether a person should decide, by the rule of `calibrate_handover`."""
+
+    advice: Literal["ask on", "decide", "hand over"]
+    reason: str
+
+
+class Report(State):
+    """Everything about a case; the result of `Session.report`."""
+
+    known: dict[str, Any]
+    unavailable: list[str]
+    spent: float
+    budget_left: float | None
+    """None = unlimited."""
+    guarantee: str | None
+    """What the rule of `calibrate_stop` promises, or why not for this case; None without one."""
+    guaranteed: bool
+    """Whether the promise holds for the decision as it stands: the rule has stopped the case, or nothing is left."""
+    handover: HandoverAdvice | None
+    suggestion: str | None
+    ranking: list[Candidate]
+    trace: list[Step]
+
+
+class Alternative(TypedDict):
+    """Another feature that could come next; its share of the best gain, where the policy compares gains."""
+
+    feature: str
+    price: float
+    relative_gain: float | None
+
+
+class Reasons(TypedDict):
+    """Why a feature comes next, or why none does; the result of `Session.why`."""
+
+    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    decision: Any
+    probability: float
+    feature: str | None
+    price: float | None
+    reason: str
+    change: float | None
+    """The probability that the answer changes the decision."""
+    outcomes: list[dict[str, Any]]
+    """Likely answers, and where each leads."""
+    alternatives: list[Alternative]
+    hint: str | None
+    """That one could stop, where that is so."""
+    text: str
+    """All of it in words."""
