@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
 from askwise.epistemic import BeliefModel
-from askwise.model.black_box import BlackBox
 from askwise.model.final_layer import split_pipeline, unfrozen
-from askwise.model.wrapped import fitted_classifier
+from askwise.model.refitting import refitted as refitted  # part of what cross-fitting offers
+from askwise.model.refitting import unfitted_clone
 from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.progress import track
@@ -159,33 +154,6 @@ def _folds_of_frequent(values: np.ndarray, y: np.ndarray, n_folds: int, random_s
         return None
     fold[frequent] = found
     return fold
-
-
-def refitted(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any = None, random_state: Any = None) -> Any:
-    """A clone of a fitted classifier, fitted on other rows; its warnings repeat those of the classifier itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", message=".*does not accept missing cells.*")
-        return fitted_classifier(unfitted_clone(estimator), X, y, sample_weight, random_state)
-
-
-def unfitted_clone(estimator: Any) -> Any:
-    """A clone that can be fitted, also of what a `FrozenEstimator` holds; None where there is none."""
-    try:
-        copied = _thawed(estimator)
-        parts = [copied, *copied.get_params().values()]
-    except Exception:  # third-party classes raise anything, as CatBoost does with cat_features
-        return None
-    return None if any(isinstance(part, BlackBox | FrozenEstimator) for part in parts) else copied
-
-
-def _thawed(estimator: Any) -> Any:
-    """A clone in which the classifier is not frozen, neither as a whole nor as the last step of a `Pipeline`."""
-    copied = clone(unfrozen(estimator))
-    if isinstance(copied, Pipeline):
-        name, last = copied.steps[-1]
-        copied.steps[-1] = (name, _thawed(last))
-    return copied
 
 
 def _familiar(values: np.ndarray, rest: np.ndarray, is_category: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -10,17 +9,17 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox, as_classifier
 from askwise.model.final_layer import has_resampling, split_pipeline, unfrozen
-from askwise.model.wrapped import FrozenModel, is_seed
+from askwise.model.refitting import can_be_cloned, fit_quietly, reseeded
+from askwise.model.wrapped import FrozenModel
 from askwise.parameters import Choice, Jobs, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
-from askwise.progress import interruptible, track
+from askwise.progress import track
 from askwise.randomness import generator, seed_from
 
 
@@ -94,7 +93,7 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         for model in self._models:
             own, rows = clone(predictor).set_params(estimator=None), np.arange(len(y))
             if self.estimators is None:
-                own = _reseeded(own, seed_from(rng))
+                own = reseeded(own, seed_from(rng))
                 rows = _bootstrap(y, rng) if self.resample == "bootstrap" else rows
             own.set_params(estimator=model.estimator)
             adapted.append(own.fit_encoded(model, predictor.training_rows_.take(rows), y[rows]))
@@ -124,8 +123,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         jobs = []
         for _ in range(self.n_members):
             chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
-            member = _reseeded(clone(classifier), seed_from(rng))
-            jobs.append(delayed(_fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
+            member = reseeded(clone(classifier), seed_from(rng))
+            jobs.append(delayed(fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
         fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         trained = list(track(fits, "training members", self.n_members, self.progress))
         if steps is None:
@@ -135,38 +134,16 @@ class AuxiliaryEnsemble(EpistemicEstimator):
 
 def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:
     """Whether models like the wrapped one can be trained, and on rows of every class, from what `fit` was given."""
-    if not _can_be_cloned(split_pipeline(predictor.estimator_)[1]):
+    if not can_be_cloned(split_pipeline(predictor.estimator_)[1]):
         return False
     usable = y[predictor.training_rows_for_models()]
     return set(np.unique(usable).tolist()) == set(predictor.classes_.tolist())
-
-
-def _can_be_cloned(classifier: Any) -> bool:
-    if isinstance(classifier, BlackBox) or not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
-        return False
-    try:
-        clone(classifier)
-    except Exception:  # third-party classes raise anything, as CatBoost does with cat_features
-        return False
-    return True
 
 
 def _bootstrap(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Row indices drawn with replacement within each class, so that no member misses a rare class."""
     by_class = [np.flatnonzero(y == label) for label in np.unique(y)]
     return np.sort(np.concatenate([rows[rng.integers(len(rows), size=len(rows))] for rows in by_class]))
-
-
-def _reseeded(estimator: Any, seed: int) -> Any:
-    names = [name for name in estimator.get_params() if is_seed(name)]
-    return estimator.set_params(**dict.fromkeys(names, seed)) if names else estimator
-
-
-def _fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
-    """Fit a member; its convergence warnings repeat those of the wrapped model and are silenced."""
-    with warnings.catch_warnings(), interruptible():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(X, y)
 
 
 def _take(table: Any, rows: np.ndarray) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from askwise.predict.similarity import Neighbors
+from askwise.predict.similarity import Neighbors, kernel
 from askwise.table.schema import Schema
 from askwise.table.subsets import sample_of_sizes
 
@@ -114,7 +114,7 @@ def _loss(weights: np.ndarray, states: _States, answers: np.ndarray) -> tuple[fl
     weighted = weights.astype(states.scaled.dtype)[states.column, None] * states.scaled
     total = np.add.reduceat(weighted, states.first, axis=0)
     total[np.arange(len(states.row)), states.row] = np.inf
-    similarity = np.exp(total.min(axis=1, keepdims=True) - total)
+    similarity = kernel(total)
     similarity /= similarity.sum(axis=1, keepdims=True)
     mean, wanted = similarity @ answers, answers[states.row]
     floored = (1 - FLOOR) * mean + FLOOR / answers.shape[1]

@@ -1,4 +1,4 @@
-"""Means over many rows that do not depend on the order of summation, so that matrix products can be used for them."""
+"""Numbers rounded so that their sums are exact, and do not depend on the order of summation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ FINEST, DIGITS = 20, 53
 """Binary digits to which numbers are rounded at most, and those of a float."""
 
 
+def on_grid(numbers: np.ndarray, digits: int = FINEST) -> np.ndarray:
+    """Numbers rounded to so many binary digits after the point."""
+    grid = 2.0**digits
+    return np.asarray(np.rint(numbers * grid) / grid)
+
+
 def rounded(numbers: np.ndarray, n_rows: int) -> np.ndarray:
     """Numbers from 0 to 1 with so few digits that a sum of `n_rows` products of two of them is exact in any order.
 
     >>> float(rounded(np.array([1 / 3]), 5000)[0] * 2**20)
     349525.0
     """
-    grid = 2.0 ** min(FINEST, (DIGITS - n_rows.bit_length()) // 2)
-    return np.asarray(np.rint(numbers * grid) / grid)
+    return on_grid(numbers, min(FINEST, (DIGITS - n_rows.bit_length()) // 2))
 
 
 def exact_means(weights: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from pandas.api import types
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
 from askwise.model.final_layer import dense, prepared, split_pipeline
+from askwise.model.input_columns import changed_inputs, present_values
 from askwise.model.wrapped import FrozenModel
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf
@@ -20,7 +21,6 @@ from askwise.table.columns import Column
 from askwise.table.rows import EncodedRows
 
 ROWS_TO_PROBE = 500
-ROWS_AT_ONCE = 20_000
 ROWS_BEYOND = 100
 MOST_VALUES = 500
 MOST_WORDS = 4
@@ -128,19 +128,17 @@ class ModelInputs:
 
     def _values_of(self, j: int) -> np.ndarray:
         """Distinct values of a column, sorted: a selection of numbers, or all categories."""
-        cells = np.unique(self._values[~np.isnan(self._values[:, j]), j])
-        if self._columns[j].is_category:
-            return cells
-        return cells[np.unique(np.linspace(0, len(cells) - 1, MOST_VALUES).astype(int))]
+        return present_values(self._values[:, j], None if self._columns[j].is_category else MOST_VALUES)
 
     def _dependencies(self) -> np.ndarray:
         rows = np.random.default_rng(0).permutation(len(self._values))[:ROWS_TO_PROBE]
         complete = np.where(np.isnan(self._values[rows]), self._typical, self._values[rows])
-        before = self._transformed(EncodedRows(complete))
+        before = self._inputs_of(complete)
         seen = [(j, self._values_of(j)) for j in range(complete.shape[1])]
-        depends = self._changes(seen, complete, before)
+        depends = changed_inputs(self._inputs_of, seen, complete, before)
         beyond = [(j, cell) for j, cells in seen for cell in self._values_beyond(j, cells)]
-        changed = self._changes(beyond, complete[:ROWS_BEYOND], before[:ROWS_BEYOND], refusable=True)
+        few = complete[:ROWS_BEYOND], before[:ROWS_BEYOND]
+        changed = changed_inputs(self._inputs_of, beyond, *few, refusable=True)
         for (j, _), line in zip(beyond, changed, strict=True):
             depends[j] |= line
         # A constant column may determine any input that no other column changes.
@@ -148,52 +146,15 @@ class ModelInputs:
         depends[np.ix_(constant & ~depends.any(axis=1), ~depends.any(axis=0))] = True
         return depends
 
-    def _changes(
-        self,
-        probes: Sequence[tuple[int, np.ndarray]],
-        complete: np.ndarray,
-        before: np.ndarray,
-        refusable: bool = False,
-    ) -> np.ndarray:
-        """Inputs that change when the cells of a column are replaced, for each probe (column, cells): (probes, P).
-
-        Many probes are transformed at once, which costs little more than one. A `refusable` probe that raises an error
-        in one of the steps changes nothing, because such values cannot occur.
-        """
-        sizes = [max(len(complete), len(cells)) for _, cells in probes]
-        if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
-            try:
-                return self._changes_at_once(probes, sizes, complete, before)
-            except Exception:
-                if not refusable:
-                    raise
-                if len(probes) < 2:
-                    return np.zeros((len(probes), before.shape[1]), dtype=bool)
-        half = len(probes) // 2
-        return np.concatenate(
-            [self._changes(part, complete, before, refusable) for part in (probes[:half], probes[half:])]
-        )
-
-    def _changes_at_once(
-        self, probes: Sequence[tuple[int, np.ndarray]], sizes: Sequence[int], complete: np.ndarray, before: np.ndarray
-    ) -> np.ndarray:
-        if not probes:
-            return np.zeros((0, before.shape[1]), dtype=bool)
-        at = np.concatenate([np.arange(size) % len(complete) for size in sizes])
-        starts = np.cumsum([0, *sizes[:-1]])
-        other = complete[at]
-        for (j, cells), start, size in zip(probes, starts, sizes, strict=True):
-            other[start : start + size, j] = np.resize(cells, size)
-        after, before = self._transformed(EncodedRows(other)), before[at]
-        changed = (after != before) & ~(np.isnan(after) & np.isnan(before))
-        return np.asarray(np.logical_or.reduceat(changed, starts, axis=0))
-
     def _values_beyond(self, j: int, seen: np.ndarray) -> list[np.ndarray]:
         """Values that occur in no row of `fit`, although the model may have been trained on rows with them."""
         if self._columns[j].is_category:
             return [np.array([c]) for c in np.setdiff1d(np.arange(len(self._columns[j].known), dtype=float), seen)]
         span = max(1.0, float(np.ptp(seen)))
         return [seen[[0]] - span, seen[[-1]] + span]
+
+    def _inputs_of(self, cells: np.ndarray) -> np.ndarray:
+        return self._transformed(EncodedRows(cells))
 
     def _transformed(self, completed: EncodedRows) -> np.ndarray:
         return self._rounding(dense(prepared(self._model, self._steps, completed)))

@@ -7,15 +7,11 @@ import copy
 import numpy as np
 from scipy.special import ndtri
 
+from askwise.predict.exact_sums import on_grid
 from askwise.table.rows import EncodedRows
 
 UNRELATED = 2.0
 """Squared distance of two unrelated cells: its mean for two independent normal scores."""
-
-GRID = 2.0**20
-"""Squared distances of cells are rounded to multiples of 1 / GRID: their sums are then exact in any order, so that a
-distance that grew column by column equals one that was computed at once, and a session has the
-neighbors of its row in a batch."""
 
 
 class Neighbors:
@@ -127,13 +123,17 @@ class Neighbors:
         return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
 
     def _cell_distances(self, j: int, cells: np.ndarray) -> np.ndarray:
-        """(n, N) rounded squared distances of observed cells of column `j` to those of the pool."""
+        """(n, N) squared distances of observed cells of column `j` to those of the pool.
+
+        They are rounded, so that their sums are exact in any order: a distance that grew column by column equals one
+        that was computed at once, and a session has the neighbors of its row in a batch.
+        """
         squared = self.score_distances(j, self._scaled(j, cells))
         if self.column_weights is not None:
             squared = squared * self.column_weights[j]
         elif self.is_category[j]:
             return squared  # whole numbers
-        return np.rint(squared * GRID) / GRID
+        return on_grid(squared)
 
 
 def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
@@ -145,9 +145,13 @@ def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
     return squared
 
 
-def kernel(squared: np.ndarray, width: float | np.ndarray) -> np.ndarray:
-    """Gaussian kernel of squared distances (n, K), 1 for the nearest row; one width, or (n, 1)."""
-    return np.asarray(np.exp((squared.min(axis=1, keepdims=True) - squared) / (2 * width**2)))
+def kernel(squared: np.ndarray, width: float | np.ndarray | None = None) -> np.ndarray:
+    """Gaussian kernel of squared distances (n, K), 1 for the nearest row; one width, or (n, 1).
+
+    Without a width, the distances have been divided by twice its square.
+    """
+    nearer = squared.min(axis=1, keepdims=True) - squared
+    return np.asarray(np.exp(nearer if width is None else nearer / (2 * width**2)))
 
 
 def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ K completions of the case.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ from sklearn.preprocessing import (
 
 from askwise.errors import InvalidInput
 from askwise.model.final_layer import dense, prepared, split_pipeline, unfrozen
+from askwise.model.input_columns import changed_inputs, present_values
 from askwise.model.stacked import BatchedLayers, StackedModels, shares_steps
 from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel, asked
 from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
@@ -288,22 +289,23 @@ def _works_by_column(step: Any) -> bool:
 
 def _values_to_try(categories: list[Any], cells: np.ndarray) -> np.ndarray:
     """All categories of a column, or numbers over the range of its `cells` in the pool and beyond it."""
-    present = np.unique(cells[~np.isnan(cells)])
+    present = present_values(cells)
     if categories or not len(present):
         found = np.arange(len(categories), dtype=float)
     else:
         span = np.ptp(present) or 1.0
-        found = present[np.unique(np.linspace(0, len(present) - 1, MOST_NUMBERS).astype(int))]
-        found = np.concatenate([found, [present[0] - span, present[-1] + span]])
+        found = np.concatenate(
+            [present_values(cells, MOST_NUMBERS), [present[0] - span, present[-1] + span]],
+        )
     return np.append(found, cells[np.isnan(cells)][:1])
 
 
-def _depends_on(model: FrozenModel, steps: Any, pool: EncodedRows, probes: Sequence[np.ndarray]) -> np.ndarray:
+def _depends_on(model: FrozenModel, steps: Any, pool: EncodedRows, probes: list[np.ndarray]) -> np.ndarray:
     """(P,) the column whose values change each output of steps that work by column, -1 where none does."""
-    column = np.repeat(np.arange(len(probes)), [len(cells) for cells in probes])
-    tried = np.repeat(pool.values[:1], len(column) + 1, axis=0)
-    tried[np.arange(len(column)), column] = np.concatenate(probes)
-    inputs = as_numbers(prepared(model, steps, pool.with_values(tried)))
-    differs = (inputs != inputs[-1]) & ~(np.isnan(inputs) & np.isnan(inputs[-1]))
-    first = differs.argmax(axis=0)
-    return np.where(differs.any(axis=0), column[np.minimum(first, len(column) - 1)], -1)
+
+    def transform(cells: np.ndarray) -> np.ndarray:
+        return as_numbers(prepared(model, steps, pool.with_values(cells)))
+
+    first = pool.values[:1]
+    changed = changed_inputs(transform, list(enumerate(probes)), first, transform(first))  # (D, P)
+    return np.where(changed.any(axis=0), changed.argmax(axis=0), -1)
