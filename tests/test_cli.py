@@ -26,7 +26,6 @@ from askwise.cli.options import Model
 from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import choices_in_words, shown_number
 from askwise.datasets import Dataset
-from askwise.datasets.home import data_home
 from askwise.policy import Policy
 from askwise.reference_models import (
     MODELS,
@@ -150,8 +149,6 @@ def test_demo_json_of_a_mixed_table_with_missing_cells(csv, tmp_path):
 
 
 def test_demo_spends_money_where_there_are_prices(tmp_path):
-    if not (data_home() / "tabular/heart/processed.cleveland.data").exists():
-        pytest.skip("the heart data are not in the data home")
     result = run(
         "demo", "--data", "heart", "--model", "logistic", "--budget", "20", "--json", "--report", tmp_path / "p.html"
     )

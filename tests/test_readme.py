@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from askwise.cli.app import app
-from askwise.datasets.home import data_home
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -74,8 +73,6 @@ def test_commands(tmp_path, monkeypatch, fewer_rows):
 
 def test_from_file_to_page(tmp_path, monkeypatch):
     """The walk through the commands on one's own table; the server is tested elsewhere."""
-    if not (data_home() / "tabular/heart/processed.cleveland.data").exists():
-        pytest.skip("the heart data are not in the data home")
     pytest.importorskip("skops")
     monkeypatch.chdir(tmp_path)
     commands = [shlex.split(line)[1:] for line in OWN]

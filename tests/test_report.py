@@ -15,11 +15,12 @@ import pytest
 from askwise.assessments import Recorded
 from askwise.cli.comparison import Comparison, Story
 from askwise.cli.console import make_console, print_curves
-from askwise.cli.demo_report import OTHER_COLOR, Report, class_colors, order_shares, render, write_report
+from askwise.cli.demo_report import Report, render, write_report
 from askwise.cli.options import check_report_path
-from askwise.cli.wording import short, shown_number, shown_value, warnings_of
+from askwise.cli.wording import shown_number, shown_value, warnings_of
+from askwise.displays.cases import OTHER_COLOR, class_colors, order_shares
 from askwise.epistemic import Assessment
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.errors import AskwiseError, InvalidInput, short
 from askwise.plotting import COLORS
 from askwise.trajectory import Trajectory
 from askwise.uncertainty import Uncertainty

@@ -29,6 +29,7 @@ _MODULES = {
     "acquisition",
     "baselines",
     "datasets",
+    "displays",
     "epistemic",
     "metrics",
     "policy",

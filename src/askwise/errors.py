@@ -1,7 +1,8 @@
-"""The exceptions of askwise, those that the caller can fix among them, and its warnings."""
+"""The exceptions of askwise, those that the caller can fix among them, its warnings, and names as they show them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -35,3 +36,20 @@ def listed(names: Iterable[Any], most: int = 20, spell: Callable[[Any], str] = r
     names = list(names)
     shown = ", ".join(spell(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown}, ... ({len(names)} in all)"
+
+
+LONGEST_LABEL = 30
+
+# Escape sequences and marks that turn the direction of writing: a name in a file must not command the terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    """Text without control characters other than tabs and line ends: ESC becomes ``\\u001b``."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def short(text: Any, longest: int = LONGEST_LABEL) -> str:
+    """A name on one line, cut where it is too long for a picture or a table."""
+    line = escaped(" ".join(str(text).split()))
+    return line if len(line) <= longest else line[: longest - 1] + "…"

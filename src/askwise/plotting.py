@@ -25,7 +25,7 @@ _VARIABLES = {PAPER: "--card", INK: "--ink", SOFT: "--soft", GRID: "--line"}
 _NEUTRAL = re.compile("|".join(_VARIABLES))
 _TAG = re.compile(r"<[^<>]+>")
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.size": 10,
@@ -45,7 +45,7 @@ _STYLE: dict[Any, Any] = {
 def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
     """A drawing as an SVG element whose ids begin with `name`, so that one page can hold several."""
     buffer = io.StringIO()
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
         # A name in a script that is missing from matplotlib's font: the browser has the glyphs.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         draw(content).savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))

@@ -86,6 +86,12 @@ class Trajectory:
         n = len(self.order)
         return f"<Trajectory: {n} cases, up to {self.n_steps} purchases; to_frame() has a row per step>"
 
+    def _repr_html_(self) -> str:
+        """A card of the first cases, as notebooks show it."""
+        from askwise.cards import trajectory_card
+
+        return trajectory_card(self)
+
     @property
     def n_steps(self) -> int:
         """T, the number of steps of the longest row."""

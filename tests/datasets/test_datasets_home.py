@@ -7,6 +7,7 @@ import gzip
 import http.server
 import io
 import os
+import re
 import shutil
 import threading
 import zipfile
@@ -142,13 +143,24 @@ def test_offline_says_which_file_from_where_to_where(empty_home, monkeypatch):
     monkeypatch.setattr(home, "UCI", "http://127.0.0.1:9/")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with pytest.raises(AskwiseError) as caught:
-        load("heart")
+        load("bupa")
     message = str(caught.value)
-    folder = str(empty_home / "tabular" / "heart")
-    url = "http://127.0.0.1:9/ml/machine-learning-databases/heart-disease/processed.cleveland.data"
-    for part in ("processed.cleveland.data", url, folder, "ASKWISE_DATA"):
+    folder = str(empty_home / "tabular" / "bupa")
+    url = "http://127.0.0.1:9/ml/machine-learning-databases/liver-disorders/bupa.data"
+    for part in ("bupa.data", url, folder, "ASKWISE_DATA"):
         assert part in message
     assert not empty_home.exists()
+
+
+def test_heart_comes_with_the_package(empty_home, monkeypatch):
+    monkeypatch.setattr(home, "UCI", "http://127.0.0.1:9/")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert load("heart").X.shape == (303, 13)
+    assert not empty_home.exists()
+    listed = re.findall(r"`(tabular/\S+)` \| `(\w{64})`", (home.SHIPPED / "README.md").read_text(encoding="utf-8"))
+    assert len(listed) == 3
+    for path, digest in listed:
+        assert home.checksum((home.SHIPPED / path).read_bytes()) == digest
 
 
 def test_damaged_file_in_the_home_is_refused(empty_home):

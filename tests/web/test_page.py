@@ -12,8 +12,6 @@ import pytest
 from tests.web.browser import axe_script, chromium, served
 from tests.web.heart_desk import save_heart
 
-from askwise.datasets.home import data_home
-
 PAGE = Path(__file__).parents[2] / "src" / "askwise" / "web" / "page"
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
@@ -27,8 +25,6 @@ NUMBERS = {
 
 @pytest.fixture(scope="module")
 def heart(tmp_path_factory):
-    if not (data_home() / "tabular/heart/processed.cleveland.data").exists():
-        pytest.skip("the heart data are not in the data home")
     path = tmp_path_factory.mktemp("heart") / "selector"
     save_heart(path)
     return path

@@ -48,6 +48,12 @@ class Suggestion:
         rest = f"; {others} other{'' if others == 1 else 's'} in .ranking" if others > 0 else ""
         return f"Suggestion({self.feature!r}, cost={self.cost:.6g}, gain={self.gain:.4g}{rest})"
 
+    def _repr_html_(self) -> str:
+        """A card, as notebooks show it."""
+        from askwise.cards import suggestion_card
+
+        return suggestion_card(self.ranking)
+
 
 class Session:
     """The acquisition of features for one case; created by `DynamicFeatureSelector.start`."""
@@ -86,6 +92,12 @@ class Session:
         share = state["probabilities"][str(state["prediction"])]
         left = "no limit" if self.left is None else f"{self.left:g} left"
         return f"<Session: {state['prediction']} ({share:.0%}) from {self.known}; {left}>"
+
+    def _repr_html_(self) -> str:
+        """A card of the case as it stands, as notebooks show it."""
+        from askwise.cards import case_card
+
+        return case_card(self.report(), self.suggest())
 
     @property
     def left(self) -> float | None:

@@ -19,8 +19,7 @@ from askwise.cli.options import (
     check_saved,
     with_options,
 )
-from askwise.cli.wording import escaped
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, escaped
 from askwise.table.reading import check_path
 
 CasesFile = Annotated[

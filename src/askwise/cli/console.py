@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from askwise.cli.wording import choices_in_words, escaped
-from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
+from askwise.cli.wording import choices_in_words
+from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput, escaped
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 import askwise
-from askwise.cli.demo_report import POLICY_COLORS, WIDTH, draw_savings
 from askwise.cli.findings import LEVEL, Findings
+from askwise.displays import BudgetDisplay, RejectionDisplay, SavingsDisplay
+from askwise.displays.base import WIDTH, Display, drawn
 from askwise.explain.words import percent
-from askwise.plotting import INK, SOFT, svg, template
+from askwise.plotting import template
 from askwise.table.desk import Desk
 
 NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
@@ -26,14 +24,14 @@ WIDTHS = {"wide": WIDTH, "narrow": 3.5}
 def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]], seen: str | None = None) -> str:
     """The page as text; `seen` is said at the top where the cases were given to `fit`."""
     unit = f" ({desk.currency})" if desk.currency else ""
-    drawn: dict[str, tuple[Callable[..., Figure], Any]] = {
-        "savings": (partial(draw_savings, priced=True, unit=unit), _named(found.savings)),
-        "curves": (partial(draw_curves, unit=unit), found),
-        "rejection": (draw_rejection, found),
+    displays: dict[str, Display] = {
+        "savings": SavingsDisplay(_named(found.savings), unit=desk.currency or ""),
+        "curves": _Curves(found, f"budget per case{unit}"),
+        "rejection": RejectionDisplay(found.rejection),
     }
     pictures = {
-        name: {size: svg(f"{size}-{name}", partial(draw, width=width), of) for size, width in WIDTHS.items()}
-        for name, (draw, of) in drawn.items()
+        name: {size: drawn(f"{size}-{name}", display, width) for size, width in WIDTHS.items()}
+        for name, display in displays.items()
     }
     return template("manager.html", money=desk.amount, percent=percent, price=desk.money).render(
         title=title,
@@ -62,42 +60,29 @@ def _named(savings: pd.DataFrame) -> pd.DataFrame:
     return savings.replace({"way": {"static order": NAMES["static"]}})
 
 
-def draw_curves(found: Findings, unit: str = "", width: float = WIDTH) -> Figure:
+class _Curves(Display):
     """Accuracy above, calibration error below, by budget."""
-    figure = Figure(figsize=(width, 5.2), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    full = {"accuracy": found.summary.full_accuracy, "ece": found.full_ece}
-    for axes, measure, label in ((above, "accuracy", "right decisions"), (below, "ece", "calibration error (ECE)")):
-        axes.axhline(full[measure], color=INK, linestyle="--", linewidth=1.2, label="everything known")
-        for way, name in reversed(NAMES.items()):
-            style: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 2.4 if way == "askwise" else 1.6}
-            values = found.curves[f"{measure}_{way}"]
-            axes.plot(found.curves["budget"], values, color=POLICY_COLORS[way], label=name, **style)
-        axes.set_ylabel(label)
-        axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-        axes.grid(axis="y")
-    below.set_ylim(bottom=0)
-    below.set_xlabel(f"budget per case{unit}")
-    handles, labels = above.get_legend_handles_labels()
-    ncols = 4 if width == WIDTH else 2
-    figure.legend(handles[::-1], labels[::-1], loc="outside upper center", ncols=ncols, frameon=False)
-    return figure
 
+    def __init__(self, found: Findings, unit: str) -> None:
+        self.found = found
+        self.unit = unit
 
-def draw_rejection(found: Findings, width: float = WIDTH) -> Figure:
-    """Share of right decisions among the cases that are decided, by the share that is handed to a person."""
-    figure = Figure(figsize=(width, 3.2), layout="constrained")
-    axes = figure.subplots()
-    for (name, (kept, accuracy)), color in zip(found.rejection.items(), (POLICY_COLORS["askwise"], SOFT), strict=True):
-        shown = kept >= 0.1  # of a few cases, the share means nothing
-        style: dict[str, Any] = {"linewidth": 2.4} if name == "askwise" else {"linewidth": 1.6, "linestyle": "--"}
-        axes.plot(1 - kept[shown], accuracy[shown], color=color, label=name, **style)
-    for ticks in (axes.xaxis, axes.yaxis):
-        ticks.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xlim(0, 0.9)
-    axes.set_xlabel(f"cases handed to a person,{' ' if width == WIDTH else chr(10)}the least certain first")
-    axes.set_ylabel("right among the others")
-    axes.grid(axis="y")
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    return figure
+    def _height(self, narrow: bool) -> float:
+        return 5.2
+
+    def _fill(self, figure: Figure, width: float) -> Self:
+        curves, narrow = self.found.curves, width < WIDTH
+        panels = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+        measures = (
+            ("accuracy", "right decisions", self.found.summary.full_accuracy),
+            ("ece", "calibration error (ECE)", self.found.full_ece),
+        )
+        for axes, (measure, label, full) in zip(panels, measures, strict=True):
+            lines = {way: curves[f"{measure}_{way}"] for way in NAMES}
+            of = BudgetDisplay(curves["budget"], lines, full=full, measure=label, unit=self.unit, names=NAMES)
+            of._draw(axes, narrow)
+        panels[0].set_xlabel("")
+        panels[1].set_ylim(bottom=0)
+        self._keep(panels[0])
+        self._legend(narrow, outside=True)
+        return self

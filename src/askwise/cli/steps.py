@@ -10,13 +10,13 @@ from askwise.cli.wording import (
     NONE_FIRES,
     NONE_POSSIBLE,
     finality,
-    short,
     shown_number,
     shown_share,
     shown_value,
     step_name,
     warnings_of,
 )
+from askwise.errors import short
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-LONGEST_LABEL = 30
 MOST_CATEGORIES = 6
 NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
 NONE_POSSIBLE = "No other rule is possible any more."
-
-# Escape sequences and marks that turn the direction of writing: a name in a file must not command the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def escaped(text: str) -> str:
-    """Text without control characters other than tabs and line ends: ESC becomes ``\\u001b``."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def short(text: Any, longest: int = LONGEST_LABEL) -> str:
-    """A name on one line, cut where it is too long for a picture or a table."""
-    line = escaped(" ".join(str(text).split()))
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def shown_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Real data sets by name; those that come with scikit-learn are available offline."""
+"""Real data sets by name; heart, and those that come with scikit-learn, are available offline."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def names() -> list[str]:
 def load(name: str, **options: Any) -> Dataset:
     """A real data set by name.
 
-    `breast_cancer`, `digits` and `wine` come with scikit-learn. The others are kept in the data home, a
-    folder named by the environment variable ASKWISE_DATA (by default `askwise` in the user's cache folder),
+    `breast_cancer`, `digits` and `wine` come with scikit-learn, `heart` with askwise. The others are kept in the
+    data home, a folder named by the environment variable ASKWISE_DATA (by default `askwise` in the user's cache folder),
     are downloaded from the UCI repository when they are first asked for, and are verified on every load.
 
     Parameters

@@ -23,6 +23,9 @@ UCI = "https://archive.ics.uci.edu/"
 TIMEOUT_SECONDS = 30.0
 """Longest wait for a response of the server."""
 
+SHIPPED = Path(__file__).parent / "shipped"
+"""Files that come with the package; its README.md says whose they are."""
+
 _UNREADABLE = (ValueError, OSError, EOFError, zlib.error, zipfile.BadZipFile)
 
 
@@ -69,10 +72,11 @@ def data_home() -> Path:
 
 
 def fetch(file: DataFile[T]) -> T:
-    """The verified content of a file of the data home, downloaded first if it is not there yet."""
+    """The verified content of a file of the data home or of the package; otherwise it is downloaded first."""
     target = data_home() / file.path
-    if target.exists():
-        return _from_home(file, target)
+    for place in (target, SHIPPED / file.path):
+        if place.exists():
+            return _from_home(file, place)
     content, url = _download(file, target)
     try:
         content = file.pack(content)

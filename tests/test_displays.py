@@ -1,0 +1,107 @@
+"""Pictures and cards made from a small fitted selector: drawn into given axes or into a figure of their own."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from askwise import DynamicFeatureSelector, InvalidInput
+from askwise.cards import selector_card
+from askwise.displays import (
+    AcquisitionOrderDisplay,
+    BudgetDisplay,
+    RejectionDisplay,
+    ReliabilityDisplay,
+    SavingsDisplay,
+    TrajectoryDisplay,
+)
+
+X, Y = load_wine(return_X_y=True, as_frame=True)
+X, Y = X.iloc[:, [0, 6, 9, 12]].rename(columns={"proline": "<b>proline</b>"}), Y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def selector():
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[::2], Y[::2])
+    prices = {"alcohol": 2.0, "flavanoids": 5.0}
+    return DynamicFeatureSelector(model, costs=prices, epistemic=None, random_state=0).fit(X[::2], Y[::2])
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    with mpl.rc_context({"backend": "agg"}):
+        yield
+    plt.close("all")
+
+
+MADE = {
+    "savings": lambda s, ax: SavingsDisplay.from_selector(s, X[1::2], levels=(0.9, 0.95), unit="EUR", ax=ax),
+    "budgets": lambda s, ax: BudgetDisplay.from_selector(s, X[1::2], Y[1::2], [2, 5, 9], ax=ax),
+    "order": lambda s, ax: AcquisitionOrderDisplay.from_selector(s, X[1:20:2], ax=ax),
+    "trajectory": lambda s, ax: TrajectoryDisplay.from_trajectory(s.acquire(X[1:4]), 1, ax=ax),
+    "session": lambda s, ax: TrajectoryDisplay.from_session(s.start(known={"alcohol": 13.0}), ax=ax),
+    "reliability": lambda s, ax: ReliabilityDisplay.from_selector(s, X[1::2], Y[1::2], ax=ax),
+    "rejection": lambda s, ax: RejectionDisplay.from_selector(s, X[1::2], Y[1::2], budget=3, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_display_draws_into_given_axes_or_makes_its_own(selector, name):
+    _, ax = plt.subplots()
+    given = MADE[name](selector, ax)
+    assert given.ax_ is ax
+    assert given.figure_ is ax.figure
+    own = MADE[name](selector, None)
+    assert own.figure_ is plt.gcf()
+    assert own.ax_.has_data()
+    n_known = len(plt.get_fignums())
+    for width in (6.2, 3.5):
+        assert isinstance(own.to_figure(width), Figure)
+    assert len(plt.get_fignums()) == n_known  # pages are drawn without pyplot
+
+
+def test_the_numbers_drawn_are_those_of_the_selector(selector):
+    table = selector.savings(X[1::2], (0.9,))
+    drawn = SavingsDisplay.from_selector(selector, X[1::2], (0.9,)).savings
+    assert drawn.equals(table)
+    lines = BudgetDisplay.from_selector(selector, X[1::2], Y[1::2], [2, 5]).lines
+    assert list(lines) == ["askwise", "static", "random"]
+    assert np.array_equal(lines["askwise"], selector.evaluate(X[1::2], Y[1::2], [2, 5])["accuracy"])
+
+
+def test_reliability_counts_every_prediction_once(selector):
+    display = ReliabilityDisplay.from_selector(selector, X[1::2], Y[1::2])
+    assert display.counts.sum() == len(X[1::2]) * (X.shape[1] + 1)
+
+
+def test_what_cannot_be_drawn_is_refused(selector):
+    with pytest.raises(InvalidInput, match="case must be a position from 0 to 2; got 3"):
+        TrajectoryDisplay.from_trajectory(selector.acquire(X[1:4]), 3)
+    with pytest.raises(InvalidInput, match="at least one step"):
+        TrajectoryDisplay([])
+
+
+def test_cards_tell_the_case_and_hold_names_as_text(selector):
+    case = selector.start(budget=8)
+    question = case.suggest()
+    card = case._repr_html_()
+    assert "Ask next" in card
+    assert question.feature.replace("<", "&lt;").replace(">", "&gt;") in question._repr_html_()
+    run = selector.acquire(X[1:30])
+    for html in (card, question._repr_html_(), run._repr_html_(), selector_card(selector)):
+        assert "<b>proline</b>" not in html
+        assert html.count("<div") == html.count("</div>")
+        assert "http" not in html
+    assert "29 cases" in run._repr_html_()
+    assert "LogisticRegression" not in selector_card(selector)
+    assert "flavanoids" in selector_card(selector)
+
+
+def test_a_finished_case_says_stop(selector):
+    case = selector.start(budget=0)
+    assert "<b>Stop</b>" in case._repr_html_()
