@@ -18,7 +18,6 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,10 @@ from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.baselines import CWCF, DIME
-from askwise.cli.demo_report import draw_savings
 from askwise.datasets import load, make_gaussian, make_switch
+from askwise.displays import SavingsDisplay
+from askwise.displays.base import drawn
 from askwise.errors import InvalidInput
-from askwise.plotting import svg
 from askwise.policy.orders import Static
 from askwise.reference_models import make_model
 from askwise.stopping.calibrated_stop import Goal, calibrated_threshold
@@ -253,7 +252,7 @@ def figure(options: argparse.Namespace) -> None:
     selector = _fitted(data.X.iloc[fit], data.y[fit], make_model("mlp", 0))
     table = selector.savings(data.X.iloc[rest])
     print(table)
-    picture = svg("savings", partial(draw_savings, priced=False), table)
+    picture = drawn("savings", SavingsDisplay(table, priced=False))
     (Path(__file__).parents[1] / "docs" / "savings.svg").write_text(picture, encoding="utf-8")
 
 

@@ -16,7 +16,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from typer.testing import CliRunner
 
 from askwise.cli.app import app
 from askwise.cli.comparison import missing_note
@@ -37,12 +36,12 @@ from askwise.reference_models import (
 )
 from askwise.selector import DynamicFeatureSelector
 from askwise.table.desk import Desk, Shown
+from tests import commands
 
 QUICK = ["--model", "logistic", "--budget", "2"]
 
 
-def run(*arguments: Any, text: str | None = None):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+run = partial(commands.run, code=None)
 
 
 def make_table(n: int = 80) -> pd.DataFrame:

@@ -10,18 +10,11 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from typer.testing import CliRunner
 
 import askwise
-from askwise.cli.app import app
+from tests.commands import run
 
 skops = pytest.importorskip("skops.io")
-
-
-def run(*arguments: Any, text: str | None = None, code: int = 0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,21 @@
 """A rare class and cases for a person, from the command line to the page: what is promised is shown everywhere."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import askwise
-from askwise.cli.app import app
 from askwise.table.desk import Desk
 from askwise.web.cases import Cases
 from askwise.web.database import migrate
 from askwise.web.description import Description
 from askwise.web.messages import CaseView, NewCase, NewEvent, SelectorView
 from askwise.web.store import Store
+from tests.commands import run
 
 pytest.importorskip("skops")
-
-
-def run(*arguments: Any, code: int = 0, text: str | None = None):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def make_table(n: int, seed: int) -> pd.DataFrame:

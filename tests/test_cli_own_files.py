@@ -14,24 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner
 
 import askwise
-from askwise.cli.app import app
 from askwise.cli.findings import find
 from askwise.cli.manager_page import render
 from askwise.cli.resumable import Resumable
 from askwise.persistence import saving
 from askwise.scale import parts
 from askwise.table.desk import Desk
+from tests.commands import run
 
 pytest.importorskip("skops")
-
-
-def run(*arguments: Any, text: str | None = None, code: int = 0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def make_table(n: int, seed: int) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from sklearn.base import clone, is_classifier
@@ -23,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.fixes import parse_version
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquisition import run_episodes
@@ -61,6 +63,9 @@ def test_scikit_learn_checks_pass_with_no_expected_failures():
         results = check_estimator(DynamicFeatureSelector(LogisticRegression()), on_skip=None, on_fail=None)
     assert len(results) > 40
     failed = {result["check_name"]: repr(result["exception"]) for result in results if result["status"] == "failed"}
+    # scikit-learn 1.6 checks this also where the tags say that sparse input is not taken.
+    if parse_version(sklearn.__version__) < parse_version("1.7"):
+        del failed["check_sample_weight_equivalence_on_sparse_data"]
     assert failed == {}
     other = {result["check_name"] for result in results if result["status"] != "passed"}
     assert other <= {"check_array_api_input"}, other

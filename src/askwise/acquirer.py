@@ -29,11 +29,11 @@ from askwise.evaluation import (
     default_budgets,
     ends_of_each_budget,
     ends_of_one_run,
-    kept_by_class,
     measures,
 )
 from askwise.explain.chart import Flowchart
 from askwise.explain.policy_chart import check_chart, policy_chart
+from askwise.metrics import share_by_class
 from askwise.parameters import Flag, Limits, check_values
 from askwise.policy.base import Policy
 from askwise.policy.orders import Static
@@ -47,6 +47,7 @@ from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Stopping
 from askwise.stopping.savings import LEVELS, check_levels, savings_table
 from askwise.stopping.stop_calibration import calibrated_stop, checked_groups, full_runs, runs_of_folds, usual_shares
+from askwise.table.columns import plain
 from askwise.table.desk import Desk
 from askwise.table.prices import Prices, check_budget, check_budgets
 from askwise.table.rows import EncodedRows
@@ -253,10 +254,16 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         found = []
         for end in ends:
             kept = decide(end.proba) == full
-            by_class = kept_by_class(kept, full, self.classes_)
-            worst = min(by_class, key=by_class.__getitem__)
-            shares = {"kept": float(kept.mean()), "worst_class": worst, "kept_of_worst": by_class[worst]}
-            found.append({**measures(labels, end, costs), **shares})
+            of_class = share_by_class(kept, full)
+            worst = min(of_class, key=of_class.__getitem__)
+            found.append(
+                {
+                    **measures(labels, end, costs),
+                    "kept": float(kept.mean()),
+                    "worst_class": plain(self.classes_[worst]),
+                    "kept_of_worst": of_class[worst],
+                }
+            )
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
 
     def start(
@@ -439,7 +446,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         run = self.acquire(X_cal, budget, stop=None if self.stop_ is None else "calibrated")
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
         error_costs = self.beliefs_.error_costs
-        self.handover_ = calibrated_handover(run.said.after(run.n_steps), labels, goal, error_costs, self.stop_, limit)
+        self.handover_ = calibrated_handover(run.ends, labels, goal, error_costs, self.stop_, limit)
         return self.handover_
 
     def flowchart(self, X: Any, max_depth: int = 4, stop: Stopping | str | None = None) -> Flowchart:
@@ -509,13 +516,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
         `departures` says how cases differ from those of the calibration at the start; None without a promise.
         """
-        end = run.said.after(run.n_steps)
-        over = None if handover is None else handover.hands_over(end)
+        over = None if handover is None else handover.hands_over(run.ends)
         if departures is not None:
             outside = self._outside(truth.masked(self.schema_.expand(run.mask_after(-1))))
             if over is not None:  # as in a session
                 over = over | [bool(why or cells) for why, cells in zip(departures, outside, strict=True)]
-            ends = zip(departures, outside, end.uncertainty.novelty, strict=True)
+            ends = zip(departures, outside, run.ends.uncertainty.novelty, strict=True)
             departures = [why or unlike_training(cells, far) for why, cells, far in ends]
         return replace(run, departures=departures, handed_over=over)
 

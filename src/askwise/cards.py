@@ -31,9 +31,8 @@ def suggestion_card(ranking: Sequence[tuple[str, float, float]]) -> str:
 
 def trajectory_card(trajectory: Any) -> str:
     """The card of a `Trajectory`: what was acquired for the first cases, at what price, and where each ended."""
-    last = trajectory.n_steps
     spent, decided = trajectory.spent_after(-1), trajectory.predict(-1)
-    sure = trajectory.said.after(last).proba.max(axis=1)
+    sure = trajectory.ends.proba.max(axis=1)
     cases = [
         {
             "case": i if trajectory.index is None else trajectory.index[i],
@@ -45,7 +44,7 @@ def trajectory_card(trajectory: Any) -> str:
         for i in range(min(MOST_CASES, len(spent)))
     ]
     mean = float(spent.mean()) if len(spent) else 0.0
-    return _card("trajectory", cases=cases, n=len(spent), steps=last, mean=mean)
+    return _card("trajectory", cases=cases, n=len(spent), steps=trajectory.n_steps, mean=mean)
 
 
 def selector_card(selector: Any) -> str:

@@ -13,7 +13,6 @@ from askwise.metrics import expected_calibration_error
 from askwise.policy.base import CachedPolicy, Policy
 from askwise.progress import track
 from askwise.stopping.rules import Stopping
-from askwise.table.columns import plain
 from askwise.table.error_costs import decide
 from askwise.table.prices import Prices, affordable
 
@@ -63,14 +62,6 @@ def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy
     """
     found: list[FinalState] = acquirer._final_states(X, budgets, policy)
     return found
-
-
-def kept_by_class(kept: np.ndarray, full: np.ndarray, classes: np.ndarray) -> dict[Any, float]:
-    """For each class, the share of the cases whose full rows are decided for it that keep this decision.
-
-    `kept` (n,) says for which cases it is kept, `full` (n,) are the decisions, positions in `classes` (C,).
-    """
-    return {plain(classes[c]): float(kept[full == c].mean()) for c in np.unique(full)}
 
 
 def ends_of_one_run(

@@ -31,6 +31,18 @@ def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int 
     return float(np.abs(calibration_surplus(y_true, proba, n_bins)).sum() / len(np.asarray(y_true)))
 
 
+def share_by_class(holds: ArrayLike, classes: ArrayLike) -> dict[int, float]:
+    """For each class that occurs, the share of its cases for which something holds, such as that a decision is kept.
+
+    `holds` (n,) says for which cases it does, `classes` (n,) are their classes as column indices.
+
+    >>> share_by_class([True, False, True], [2, 2, 0])
+    {0: 1.0, 2: 0.5}
+    """
+    of, true = np.asarray(classes), np.asarray(holds)
+    return {int(c): float(true[of == c].mean()) for c in np.unique(of)}
+
+
 def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> np.ndarray:
     """(n_bins,) number of correct predictions minus the sum of confidences, by bin of confidence.
 

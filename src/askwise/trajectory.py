@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.assessments import Assessments, Joined
+from askwise.epistemic import Assessment
 from askwise.errors import InvalidInput
 from askwise.table.subsets import extended
 from askwise.uncertainty import Uncertainty
@@ -81,6 +82,11 @@ class Trajectory:
     def uncertainty(self) -> Uncertainty:
         """`Uncertainty` whose arrays are (n, T + 1)."""
         return self.said.all.uncertainty
+
+    @property
+    def ends(self) -> Assessment:
+        """The assessment of each case after its last purchase."""
+        return self.said.after(self.n_steps)
 
     def __repr__(self) -> str:
         n = len(self.order)

@@ -2,15 +2,12 @@
 
 # ruff: noqa: RUF001
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from tests.commands import run
 
 import askwise
-from askwise.cli.app import app
 from askwise.errors import InvalidInput
 from askwise.table.desk import Desk
 from askwise.table.encodings import decoded, plausibility
@@ -75,12 +72,6 @@ def test_the_usual_encoding_comes_after_utf_8(tmp_path):
         assert found.doubt == ""
     path.write_bytes("vek,y\n1,2\n".encode("utf-16-le"))
     assert list(read_table(path, TableOptions(usual_encoding="utf-16-le")).frame.columns) == ["vek", "y"]
-
-
-def run(*arguments: Any, text: str | None = None, code: int = 0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pandas as pd
 
 from askwise.cli.console import as_records
 from askwise.evaluation import default_budgets
-from askwise.metrics import expected_calibration_error, rejection_curve
+from askwise.metrics import expected_calibration_error, rejection_curve, share_by_class
 from askwise.policy import Random
 from askwise.predict.base import class_positions
 from askwise.stopping.guarantee import exact_interval
@@ -114,7 +114,7 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
     summary = (
         _by_stop(selector.stop_.promise, run, decided, truth, everything)
         if stopped
-        else _in_hindsight(savings, everything, float(np.mean(decided == truth)))
+        else _summary_in_hindsight(savings, everything, float(np.mean(decided == truth)))
     )
     right = run.decision[:, -1] == truth
     return Findings(
@@ -173,20 +173,22 @@ def _by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarr
 
 def _by_class(classes: np.ndarray, end: np.ndarray, decided: np.ndarray, truth: np.ndarray) -> list[dict[str, Any]]:
     """What the stop does to each class: decisions (n,) kept of those with everything known, and cases found."""
+    kept, recall = share_by_class(end == decided, decided), share_by_class(end == truth, truth)
+    of_everything = share_by_class(decided == truth, truth)
     found = []
     for c, label in enumerate(classes):
-        same, true = decided == c, truth == c
+        same = decided == c
         low, high = exact_interval(int((end != c)[same].sum()), int(same.sum()), INTERVAL)
         found.append(
             {
                 "class": plain(label),
                 "decided": int(same.sum()),
-                "kept": float((end == c)[same].mean()) if same.any() else None,
+                "kept": kept.get(c),
                 "low": low,
                 "high": high,
-                "cases": int(true.sum()),
-                "recall": float((end == c)[true].mean()) if true.any() else None,
-                "recall_of_everything": float(same[true].mean()) if true.any() else None,
+                "cases": int((truth == c).sum()),
+                "recall": recall.get(c),
+                "recall_of_everything": of_everything.get(c),
             }
         )
     return found
@@ -197,7 +199,7 @@ def _handed_over(selector: Any, run: Trajectory) -> dict[str, Any] | None:
     rule = selector.handover_
     if rule is None or run.handed_over is None:
         return None
-    ends = run.said.after(run.n_steps)
+    ends = run.ends
     scores = rule.scores(ends)
     over = np.flatnonzero(run.handed_over)
     over = over[np.argsort(-scores[over], kind="stable")]
@@ -215,9 +217,14 @@ def _handed_over(selector: Any, run: Trajectory) -> dict[str, Any] | None:
     return {**rule_in_words, "threshold": rule.threshold, "share": float(run.handed_over.mean()), "cases": cases}
 
 
-def _in_hindsight(savings: pd.DataFrame, everything: float, full_accuracy: float) -> Summary:
+def in_hindsight(savings: pd.DataFrame) -> pd.Series:
+    """The row of the savings for a stop per case at `LEVEL`, as it had been chosen for these rows."""
+    return savings[(savings["level"] == LEVEL) & (savings["way"] == "stop per case")].iloc[0]
+
+
+def _summary_in_hindsight(savings: pd.DataFrame, everything: float, full_accuracy: float) -> Summary:
     """What a stop per case would do, had it been chosen for these rows."""
-    row = savings[(savings["level"] == LEVEL) & (savings["way"] == "stop per case")].iloc[0]
+    row = in_hindsight(savings)
     price, low, high = (everything if np.isnan(row[name]) else float(row[name]) for name in ("price", "low", "high"))
     return Summary(everything, price, low, high, LEVEL, None, full_accuracy, None)
 

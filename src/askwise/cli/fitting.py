@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from askwise.cli.console import make_console
 from askwise.cli.options import Reading
 from askwise.cli.own_files import advising_options, read_cases, read_groups, read_labeled
 from askwise.cli.price_list import read_price_list
@@ -75,13 +74,9 @@ class Fitting:
             random_state=seed,
             progress="auto",
         )
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(), interruptible():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            with interruptible():
-                selector.fit(self.dataset.X, self.dataset.y)
-        for said in dict.fromkeys(str(one.message) for one in found if issubclass(one.category, UserWarning)):
-            make_console(stderr=True).print(f"Note: {said}", soft_wrap=True)
+            selector.fit(self.dataset.X, self.dataset.y)
         return selector
 
     def calibrate(

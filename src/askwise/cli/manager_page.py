@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 import askwise
-from askwise.cli.findings import LEVEL, Findings
+from askwise.cli.findings import Findings, in_hindsight
 from askwise.displays import BudgetDisplay, RejectionDisplay, SavingsDisplay
 from askwise.displays.base import WIDTH, Display, drawn
 from askwise.explain.words import percent
@@ -41,18 +41,12 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
         pictures=pictures,
         asked=found.asked[:MOST_ASKED],
         cheaper=found.cheaper,
-        hindsight=_in_hindsight(found.savings),
+        hindsight=in_hindsight(found.savings).to_dict(),
         more=max(0, len(found.asked) - MOST_ASKED),
         rows=found.curves.to_dict("records"),
         names=NAMES,
         about=[*about, ("askwise", f"version {askwise.__version__}")],
     )
-
-
-def _in_hindsight(savings: pd.DataFrame) -> dict[str, Any]:
-    """What the stop per case that `Summary` tells of does to the class that loses most."""
-    rows = savings[(savings["level"] == LEVEL) & (savings["way"] == "stop per case")]
-    return {str(name): value for name, value in rows.iloc[0].items()}
 
 
 def _named(savings: pd.DataFrame) -> pd.DataFrame:

@@ -67,8 +67,8 @@ def load(name: str, **options: Any) -> Dataset:
     """A real data set by name.
 
     `breast_cancer`, `digits` and `wine` come with scikit-learn, `heart` with askwise. The others are kept in the
-    data home, a folder named by the environment variable ASKWISE_DATA (by default `askwise` in the user's cache folder),
-    are downloaded from the UCI repository when they are first asked for, and are verified on every load.
+    data home, a folder named by the environment variable ASKWISE_DATA (by default `askwise` in the user's cache
+    folder), are downloaded from the UCI repository when they are first asked for, and are verified on every load.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from askwise.errors import InvalidInput
+from askwise.errors import AskwiseWarning, InvalidInput
 
 OUTPUTS = ("auto", "logits", "probabilities")
 SUMS_TO_ONE_WITHIN = 1e-3
@@ -141,6 +141,7 @@ class FrozenModule:
                         "The wrapped torch module returns probabilities, not logits; they are used as they are. Say so "
                         'with askwise.wrap(module, classes, outputs="probabilities"), or outputs="logits" if they '
                         "are logits.",
+                        AskwiseWarning,
                         stacklevel=2,
                     )
 

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from askwise.errors import InvalidInput, listed
+from askwise.errors import AskwiseWarning, InvalidInput, listed
 from askwise.model.black_box import BlackBox, as_classifier
 from askwise.model.modules import SUMS_TO_ONE_WITHIN, is_torch_module
 from askwise.progress import interruptible
@@ -103,6 +103,7 @@ def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.
             f"The wrapped model is right for {accuracy:.1%} of the rows given to fit; always predicting "
             f"{classes.tolist()[frequencies.argmax()]!r} is right for {frequencies.max():.1%}. Check that its columns "
             f"are in the order of classes, {classes.tolist()}, and that it was trained on rows of this kind.",
+            AskwiseWarning,
             stacklevel=2,
         )
 
@@ -257,6 +258,7 @@ def _fitted_clone(estimator: Any, X: Any, y: np.ndarray, sample_weight: Any, ran
     warnings.warn(
         f"{type(estimator).__name__} does not accept missing cells and was fitted on the {complete.sum()} of {len(y)} "
         "rows that are complete. A Pipeline that begins with an imputer uses them all.",
+        AskwiseWarning,
         stacklevel=2,
     )
     return fitted

@@ -84,7 +84,7 @@ def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
         "spent": run.costs.sum(axis=1),
     }
     if write != "order":
-        found = run.said.after(run.n_steps)
+        found = run.ends
         table["prediction"] = run.classes[found.decision]
         if write == "all":  # in the order of `Trajectory.to_frame`
             table |= {"agreement": found.agreement, "decision_is_final": found.decision_is_final}

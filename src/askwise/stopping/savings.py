@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.errors import InvalidInput
+from askwise.metrics import share_by_class
 from askwise.parameters import RATE
 from askwise.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.table.columns import plain
@@ -40,7 +41,6 @@ def savings_table(
     if shares is not None:
         judged = runs.judged_by_class(shares)
         ways["stop per case, each class"] = (*_outcomes(judged, judged.stops_at(thresholds)), groups)
-    labels = np.unique(runs.full) if classes is None else classes[np.unique(runs.full)]
     equal = np.full(len(runs), 1 / len(runs))
     resamples = np.random.default_rng(0).multinomial(len(runs), equal, size=N_RESAMPLES) / len(runs)
     everything = float(runs.spent[:, -1].mean())
@@ -55,9 +55,10 @@ def savings_table(
             row |= {"worst_class": None, "kept_of_worst": np.nan}
             if np.isfinite(found):
                 rule = int((_least(equal[None], kept, among)[0] >= level - 1e-9).argmax())
-                by_class = [kept[group, rule].mean() for group in groups]
-                worst = int(np.argmin(by_class))
-                row |= {"worst_class": plain(labels[worst]), "kept_of_worst": float(by_class[worst])}
+                of_class = share_by_class(kept[:, rule], runs.full)
+                worst = min(of_class, key=of_class.__getitem__)
+                row |= {"worst_class": worst if classes is None else plain(classes[worst])}
+                row |= {"kept_of_worst": of_class[worst]}
             rows.append(row)
     return pd.DataFrame(rows)
 
