@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from askwise import baselines
-from askwise.baselines import CWCF, Baseline
 from askwise.datasets import make_gaussian
 from askwise.datasets.gaussian import GaussianDataset
 from askwise.evaluation import final_states
 from askwise.policy import Random
+from askwise_bench import baselines
+from askwise_bench.baselines import CWCF, Baseline
 
 N_TRAINING_ROWS = 4000
 N_RANKED_ROWS = 500

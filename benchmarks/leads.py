@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from askwise.bench.grid.suites import BESIDE_RIVALS, OURS, RIVALS
-from askwise.bench.report.rival_tables import KINDS, lead
+from askwise_bench.grid.suites import BESIDE_RIVALS, OURS, RIVALS
+from askwise_bench.report.rival_tables import KINDS, lead
 
 FILE = Path(__file__).parents[1] / "docs" / "rivals.csv"
 TRIAL = ["data", "prices", "method", "seed"]

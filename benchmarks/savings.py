@@ -29,7 +29,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.baselines import CWCF, DIME
 from askwise.datasets import load, make_gaussian, make_switch
 from askwise.displays import SavingsDisplay
 from askwise.displays.base import drawn
@@ -40,6 +39,7 @@ from askwise.stopping.calibrated_stop import Goal, calibrated_threshold
 from askwise.stopping.guarantee import FullRuns, last_passed, p_values, threshold_sequence
 from askwise.stopping.prediction_sets import PredictionSets
 from askwise.stopping.savings import candidate_budgets
+from askwise_bench.baselines import CWCF, DIME
 
 N_DRAWS, N_FRESH = 200, 20_000
 LEVELS = (0.95, 0.98)

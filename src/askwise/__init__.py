@@ -27,7 +27,6 @@ _HOMES = {
 }
 _MODULES = {
     "acquisition",
-    "baselines",
     "datasets",
     "displays",
     "epistemic",

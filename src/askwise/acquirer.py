@@ -63,10 +63,10 @@ USUAL_MEMORY = 512.0
 class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     """Predicts, suggests, acquires, stops and evaluates with a fitted predictor and a policy.
 
-    What `DynamicFeatureSelector` and every rival share. `fit` of a subclass sets the attributes that end in ``_``; a
-    subclass may also say which policy reads which rows (`_policy_for`), the weight of epistemic uncertainty
-    (`_risk_weight`), a static order to compare with (`_static_policy`) and how it is fitted again without some of the
-    training rows (`_cross_fit`).
+    What `DynamicFeatureSelector` and every rival share. `fit` of a subclass checks the columns (`_table`) and sets the
+    attributes that end in ``_``. A subclass may also say which policy reads which rows (`_policy_for`), the weight of
+    epistemic uncertainty (`_risk_weight`), a static order to compare with (`_static_policy`), how it is fitted again
+    without some of the training rows (`_cross_fit`), and the end of cases under budgets (`_final_states`).
     """
 
     budget: float | None = None

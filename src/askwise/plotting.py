@@ -53,10 +53,13 @@ def svg(name: str, draw: Callable[[Any], Figure], content: Any) -> Markup:
     return Markup(_TAG.sub(lambda tag: _themed(_ID.sub(rf"\g<1>{name}-", tag[0])), text[text.index("<svg") :]))
 
 
-def template(name: str, **filters: Callable[..., str]) -> jinja2.Template:
-    """A page template of the package, which escapes its values; an undefined name is an error."""
+def template(name: str, package: str = "askwise", **filters: Callable[..., str]) -> jinja2.Template:
+    """A page template of a package, which escapes its values; an undefined name is an error.
+
+    Templates of another package may extend and include those of askwise.
+    """
     pages = jinja2.Environment(
-        loader=jinja2.PackageLoader("askwise"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, "askwise"))]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -9,52 +9,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from askwise.images.baselines import PatchDIME, PatchGDFS, PatchVIP
     from askwise.images.dropout import PatchDropout
-    from askwise.images.efficientnet import efficientnet_lite0
     from askwise.images.grid import PatchGrid
-    from askwise.images.networks import resnet18, small_cnn
+    from askwise.images.networks import small_cnn
     from askwise.images.pictures import filmstrip
     from askwise.images.predictors import PatchNetwork
     from askwise.images.similar_answers import SimilarImagePredictor, SimilarImageValue
-    from askwise.images.stages import METHODS, method
     from askwise.images.training import train_classifier
     from askwise.images.value import PatchValueNetwork
 
 _HOMES = {
-    "METHODS": "stages",
-    "PatchDIME": "baselines",
     "PatchDropout": "dropout",
-    "PatchGDFS": "baselines",
     "PatchGrid": "grid",
     "PatchNetwork": "predictors",
-    "PatchVIP": "baselines",
     "PatchValueNetwork": "value",
     "SimilarImagePredictor": "similar_answers",
     "SimilarImageValue": "similar_answers",
-    "efficientnet_lite0": "efficientnet",
     "filmstrip": "pictures",
-    "method": "stages",
-    "resnet18": "networks",
     "small_cnn": "networks",
     "train_classifier": "training",
 }
 
 __all__ = [
-    "METHODS",
-    "PatchDIME",
     "PatchDropout",
-    "PatchGDFS",
     "PatchGrid",
     "PatchNetwork",
-    "PatchVIP",
     "PatchValueNetwork",
     "SimilarImagePredictor",
     "SimilarImageValue",
-    "efficientnet_lite0",
     "filmstrip",
-    "method",
-    "resnet18",
     "small_cnn",
     "train_classifier",
 ]

@@ -11,13 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
-from askwise.baselines.static import StaticCMI
 from askwise.explain.cuts import PRICE_OF_A_BRANCH, group_categories, group_numbers, neat_cut, segments
 from askwise.explain.growth import _merged
 from askwise.explain.policy_chart import SEED
 from askwise.explain.tree import Answer, Leaf, Question
 from askwise.policy import Policy
 from askwise.stopping import Confidence
+from askwise_bench.baselines.static import StaticCMI
 
 
 class TreePolicy(Policy):

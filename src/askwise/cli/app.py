@@ -16,9 +16,9 @@ import typer
 
 from askwise.cli.acquire import acquire
 from askwise.cli.ask import ask
-from askwise.cli.bench import bench, report
 from askwise.cli.data import data
 from askwise.cli.demo import demo
+from askwise.cli.elsewhere import add_commands
 from askwise.cli.evaluate import evaluate
 from askwise.cli.explain import explain
 from askwise.cli.fit import fit
@@ -66,5 +66,6 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, bench, report, serve):
+for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, serve):
     app.command()(command)
+add_commands(app)

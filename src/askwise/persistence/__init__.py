@@ -4,6 +4,7 @@
 in formats of their own; `load` checks everything before it interprets anything.
 """
 
+from askwise.persistence.classes import register_classes
 from askwise.persistence.saving import load, save
 
-__all__ = ["load", "save"]
+__all__ = ["load", "register_classes", "save"]

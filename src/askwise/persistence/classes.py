@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ OWN_PARTS = (
     "acquirer",
     "acquisition",
     "assessments",
-    "baselines",
     "calibrate",
     "case",
     "datasets.dataset",
@@ -69,19 +69,6 @@ MOVED = {
 }
 """Beginnings of full names in folders up to format 6, and what they are now; the first that fits is taken."""
 
-METHODS = {
-    "_all_alike",
-    "_answer",
-    "_gain",
-    "_q",
-    "_worth",
-    "importance",
-    "predict",
-    "proba",
-    "selection_probability",
-}
-"""Methods of askwise's own classes that another object may hold as a function, as policies of baselines do."""
-
 FOREIGN = {
     "lightgbm.sklearn.LGBMClassifier",
     "sklearn.frozen._frozen.FrozenEstimator",
@@ -92,11 +79,52 @@ FOREIGN = {
 """Classes of other packages whose attributes are written as data, because what they hold has formats of its own."""
 
 
-TABNET = ("pytorch_tabnet.sparsemax", "pytorch_tabnet.tab_network")
+@dataclass(frozen=True)
+class Registered:
+    """What a package of others adds; see `register_classes`."""
+
+    methods: frozenset[str]
+    functions: frozenset[str]
+    layers: frozenset[str]
+
+
+REGISTERED: dict[str, Registered] = {}
+"""By the name of the package."""
 
 
 class Damaged(ValueError):  # noqa: N818 - it names the state of the folder
     """What a folder holds is not what askwise writes."""
+
+
+def register_classes(
+    package: str, *, methods: Iterable[str] = (), functions: Iterable[str] = (), layers: Iterable[str] = ()
+) -> None:
+    """Let saved folders hold objects of another package, as they hold those of askwise.
+
+    The package calls this when it is imported. From then on `save` writes its objects by their attributes, and `load`
+    makes them; a folder cannot bring the package in by naming it.
+
+    Parameters
+    ----------
+    package
+        The full name of the package; its modules are included.
+    methods
+        Names of methods of its classes that another object may hold as a function.
+    functions
+        Full names of functions that scikit-learn estimators of the package hold.
+    layers
+        Full names of modules whose torch layers are treated as those of `torch.nn`.
+
+    Examples
+    --------
+    >>> register_classes("my_package.policies")
+    """
+    REGISTERED[package] = Registered(frozenset(methods), frozenset(functions), frozenset(layers))
+
+
+def registered_functions() -> set[str]:
+    """Full names of the functions of registered packages."""
+    return {name for found in REGISTERED.values() for name in found.functions}
 
 
 def name_of(thing: Any) -> str:
@@ -118,6 +146,17 @@ def own_modules() -> frozenset[str]:
     found = [module.name for module in pkgutil.walk_packages([str(Path(__file__).parents[1])], "askwise.")]
     parts = tuple(f"askwise.{part}." for part in OWN_PARTS)
     return frozenset(name for name in found if f"{name}.".startswith(parts))
+
+
+def is_known(module: str) -> bool:
+    """Whether a saved folder may name what is in a module: one of askwise, or of a package that is registered."""
+    return module in own_modules() or any(f"{module}.".startswith(f"{package}.") for package in REGISTERED)
+
+
+def may_be_held(kind: type, method: str) -> bool:
+    """Whether a saved object may hold this method of an object of that class."""
+    known = (found for package, found in REGISTERED.items() if f"{kind.__module__}.".startswith(f"{package}."))
+    return any(method in found.methods for found in known)
 
 
 class Allowed:
@@ -156,7 +195,7 @@ class Allowed:
         module, _, qualname = name.rpartition(".")
         if isinstance(given, type):
             return given
-        if module not in own_modules() and name not in FOREIGN and given is None and not is_torch_layer(name):
+        if not is_known(module) and name not in FOREIGN and given is None and not is_torch_layer(name):
             raise InvalidInput(
                 f"The folder holds an object of {name}, which is not one of askwise's own classes. If you trust it, "
                 f"name it: askwise.load(folder, trusted=[{name!r}])."
@@ -170,17 +209,18 @@ class Allowed:
 def is_saved_as_data(kind: type) -> bool:
     """Whether objects of a class are written by their attributes."""
     name = name_of(kind)
-    return kind.__module__ in own_modules() or name in FOREIGN or is_torch_layer(name)
+    return is_known(kind.__module__) or name in FOREIGN or is_torch_layer(name)
 
 
 def is_torch_layer(name: str) -> bool:
-    """Whether a name is that of one of the layers that `torch.nn` exports, or of one of TabNet's."""
+    """Whether a name is that of one of the layers that `torch.nn` exports, or that a registered package uses."""
     module, _, qualname = name.rpartition(".")
-    if not module.startswith("torch.nn.modules.") and module not in TABNET:
+    registered = any(module in found.layers for found in REGISTERED.values())
+    if not module.startswith("torch.nn.modules.") and not registered:
         return False
     from torch import nn
 
-    layer = getattr(nn if module not in TABNET else importlib.import_module(module), qualname, None)
+    layer = getattr(importlib.import_module(module) if registered else nn, qualname, None)
     return isinstance(layer, type) and issubclass(layer, nn.Module) and name_of(layer) == name
 
 

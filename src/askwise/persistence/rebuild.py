@@ -14,7 +14,7 @@ from scipy import sparse
 
 from askwise.locking import Lock
 from askwise.persistence import foreign, pandas_nodes
-from askwise.persistence.classes import METHODS, Allowed, Damaged, is_torch_layer, own_modules
+from askwise.persistence.classes import Allowed, Damaged, is_torch_layer, may_be_held
 
 FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 BIT_GENERATORS = {"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"}
@@ -176,7 +176,7 @@ def _generator(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
 def _method(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
     owner, name = rebuilder.value(node["of"]), node["name"]
     function = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), None)
-    if name not in METHODS or type(owner).__module__ not in own_modules() or not isinstance(function, FunctionType):
+    if not may_be_held(type(owner), name) or not isinstance(function, FunctionType):
         raise Damaged(f"{str(name)[:60]!r} is not a method that askwise saves")
     return function.__get__(owner)
 

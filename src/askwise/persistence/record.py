@@ -23,7 +23,7 @@ from askwise.locking import Lock
 from askwise.model.black_box import BlackBox
 from askwise.model.modules import is_torch_module
 from askwise.persistence import foreign, pandas_nodes
-from askwise.persistence.classes import METHODS, is_importable, is_saved_as_data, name_of
+from askwise.persistence.classes import is_importable, is_saved_as_data, may_be_held, name_of
 from askwise.policy.base import Policy
 from askwise.predict.base import SubsetPredictor
 from askwise.stopping.rules import Stopping
@@ -216,7 +216,7 @@ def _generator(recorder: Recorder, value: Any, path: str) -> dict[str, Any]:
 
 
 def _method(recorder: Recorder, value: Any, path: str) -> dict[str, Any]:
-    if not is_saved_as_data(type(value.__self__)) or value.__name__ not in METHODS:
+    if not may_be_held(type(value.__self__), value.__name__):
         recorder.refuse(value, path)
     return {"kind": "method", "name": value.__name__, "of": recorder.record(value.__self__, path)}
 

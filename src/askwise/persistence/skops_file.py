@@ -16,6 +16,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 
 from askwise.errors import AskwiseError, InvalidInput
+from askwise.persistence.classes import registered_functions
 from askwise.persistence.strict_json import read_json
 from askwise.persistence.tree_checks import check_trees, rebuild_search_trees
 
@@ -48,7 +49,6 @@ LOADERS = {
 """Kinds of nodes that fitted estimators consist of. Methods and operators are not among them."""
 
 TYPES = {
-    "askwise.baselines.static._with_squares",
     "askwise.reference_models._as_objects",
     "functools.partial",
     "numpy.dtype",
@@ -132,9 +132,13 @@ def _reproducible(content: bytes) -> bytes:
     return written.getvalue()
 
 
+def _known_types() -> set[str]:
+    return TYPES | BOOSTING | registered_functions()
+
+
 def needed_types(content: bytes) -> list[str]:
     """Types in a checked skops file that neither skops nor askwise trusts."""
-    return sorted(set(import_skops().get_untrusted_types(data=content)) - TYPES - BOOSTING)
+    return sorted(set(import_skops().get_untrusted_types(data=content)) - _known_types())
 
 
 def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool = True) -> list[Any]:
@@ -142,7 +146,7 @@ def read_models(content: bytes, name: str, trusted: Iterable[str], several: bool
     check_file(content, name)
     skops = import_skops()
     found = _tried(skops.get_untrusted_types, name, data=content)
-    unknown = sorted(set(found) - TYPES - BOOSTING - set(trusted))
+    unknown = sorted(set(found) - _known_types() - set(trusted))
     if unknown:
         raise InvalidInput(
             f"{name} holds objects of types that askwise does not know: {', '.join(unknown)}. If you trust them, and "

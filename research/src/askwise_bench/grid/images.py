@@ -1,0 +1,128 @@
+"""Images in the grid: the task that one seed draws, and the methods of Table 4 around a network trained first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from askwise.datasets.images import load_images
+from askwise.errors import InvalidInput
+from askwise.networks import seeded
+from askwise.selector import DynamicFeatureSelector
+from askwise.vision import PatchGrid, small_cnn, train_classifier
+from askwise_bench.image_baselines import method
+from askwise_bench.image_baselines.stages import STAGES
+from askwise_bench.image_networks import efficientnet_lite0, resnet18
+
+if TYPE_CHECKING:
+    from askwise.acquirer import FeatureAcquirer
+    from askwise_bench.grid.tasks import Limits, Settings, Task
+
+IMAGES = ("mnist", "cifar10", "imagenette")
+GRID = (4, 4)
+CHANNELS = {"mnist": 1, "cifar10": 3, "imagenette": 3}
+NETWORK_EPOCHS = {"quick": 8, "paper": 10}
+"""Passes over complete images that train the network to be wrapped; they come before the paper's 100."""
+
+IMAGENET_MEAN, IMAGENET_SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def draw_images(data: str, prices: str, seed: int, limits: Limits, settings: Settings) -> dict[str, Any]:
+    """The fields of a `Task`: a random sample of the training images and one of the test images."""
+    if prices != "uniform":
+        raise InvalidInput(f"The patches of {data} have equal prices; got prices {prices!r}.")
+    found, rng = load_images(data), np.random.default_rng(seed)
+    train = np.sort(rng.permutation(len(found.y))[: limits.training])
+    test = np.sort(rng.permutation(len(found.test_y))[: limits.testing])
+    return {
+        "X_train": found.images[train],
+        "y_train": found.y[train],
+        "X_test": found.test_images[test],
+        "y_test": found.test_y[test],
+        "groups": PatchGrid(*GRID),
+        "settings": settings,
+    }
+
+
+def trained_network(task: Task, make: Callable[[int], Any] | None = None) -> Any:
+    """The network that all methods of a seed start from, or one that `make` makes for a number of classes."""
+    n_classes = len(np.unique(task.y_train))
+    with seeded(task.seed):
+        network = make(n_classes) if make else _network(task.data, task.settings.images, n_classes)
+    epochs = NETWORK_EPOCHS[task.settings.images]
+    return train_classifier(network, task.X_train, task.y_train, epochs=epochs, random_state=task.seed)
+
+
+def _network(data: str, profile: str, n_classes: int) -> Any:
+    """The paper's ResNet-18, from scratch on MNIST and else from ImageNet; or one that two cores can train."""
+    if profile == "paper" and data == "mnist":
+        return resnet18(n_classes, 1, small_images=True)
+    if profile == "paper":
+        return _standardized(resnet18(n_classes, weights="imagenet"))
+    return efficientnet_lite0(n_classes) if data == "imagenette" else small_cnn(n_classes, CHANNELS[data])
+
+
+def _standardized(network: Any) -> Any:
+    """`network` for pixels of 0 to 255, which it gets as ImageNet's weights expect them."""
+    import torch
+    from torch import nn
+
+    class Standardized(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mean", torch.tensor(IMAGENET_MEAN).view(3, 1, 1))
+            self.register_buffer("spread", torch.tensor(IMAGENET_SPREAD).view(3, 1, 1))
+            self.network = network
+
+        def forward(self, images: Any) -> Any:
+            return self.network((images / 255 - self.mean) / self.spread)
+
+    return Standardized()
+
+
+def _fit_paper_method(name: str, task: Task) -> FeatureAcquirer:
+    made = method(name, trained_network(task), task.groups, profile=task.settings.images, random_state=task.seed)
+    if task.settings.images == "quick" and task.data == "imagenette" and isinstance(made, DynamicFeatureSelector):
+        made.set_params(policy__value__n_states=len(task.y_train))  # a large network: fewer states than for the others
+    return made.fit(task.X_train, task.y_train)
+
+
+def _fit_longer(task: Task) -> FeatureAcquirer:
+    """AdCNN trained under masks for as many epochs as DIME and GDFS train their predictor in both of their stages."""
+    profile = task.settings.images
+    pretrain, _, joint = STAGES["DIME"][profile]
+    made = method("AdCNN", trained_network(task), task.groups, profile=profile, random_state=task.seed)
+    return made.set_params(adaptation__pretrain_epochs=pretrain + joint).fit(task.X_train, task.y_train)
+
+
+def _fit_resnet(task: Task) -> FeatureAcquirer:
+    network = trained_network(task, lambda n_classes: resnet18(n_classes, CHANNELS[task.data]))
+    made = method("AdCNN", network, task.groups, profile=task.settings.images, random_state=task.seed)
+    return made.fit(task.X_train, task.y_train)
+
+
+def _fit_default(task: Task) -> FeatureAcquirer:
+    selector = DynamicFeatureSelector(trained_network(task), groups=task.groups, random_state=task.seed)
+    return selector.fit(task.X_train, task.y_train)
+
+
+IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
+    "cnn": ("images: greedy, a frozen network", partial(_fit_paper_method, "CNN")),
+    "recnn": ("images: greedy, its last layer reparametrized", partial(_fit_paper_method, "ReCNN")),
+    "adcnn": ("images: greedy, the network trained under masks", partial(_fit_paper_method, "AdCNN")),
+    "adrecnn": ("images: greedy, both", partial(_fit_paper_method, "AdReCNN")),
+    "patch-askwise": ("images: the defaults of this library", _fit_default),
+    "patch-dime": ("images: DIME", partial(_fit_paper_method, "DIME")),
+    "patch-vip": ("images: VIP", partial(_fit_paper_method, "VIP")),
+    "patch-gdfs": ("images: GDFS", partial(_fit_paper_method, "GDFS")),
+}
+"""Title, and how it is fitted on a task."""
+
+IMAGE_VARIANTS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
+    "adcnn-longer": ("images: AdCNN, as many epochs under masks as DIME and GDFS", _fit_longer),
+    "adcnn-resnet18": ("images: AdCNN around a ResNet-18 trained from scratch", _fit_resnet),
+}
+"""Other settings of AdCNN: why the baselines are ahead of it, and the paper's network with less training."""
