@@ -120,9 +120,8 @@ def test_calibration_puts_budgets_and_splits_together():
     for seed, (proba, y) in enumerate(parts):
         fitted: Any = SimpleNamespace(
             classes_=np.arange(3),
-            prices_=Prices([1.0, 1.0, 1.0]),
-            default_budgets=lambda: [1.0, 2.0],
-            final_states=lambda X, budgets, proba=proba: [
+            prices_=Prices([1.0, 1.0]).resolve(["a", "b"]),
+            _final_states=lambda X, budgets, policy, proba=proba: [
                 SimpleNamespace(proba=part) for part in (proba[:20], proba[20:])
             ],
             predict_proba=lambda X, proba=proba: proba[:20],

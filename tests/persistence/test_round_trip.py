@@ -62,6 +62,8 @@ NOT_KEPT = {
     "HeldOutStates": "while a value network is trained",
     "OnnxModel": "a model from a file, tested below",
     "PolicyMasks": "while a network is trained",
+    "Reasons": "a result",
+    "Report": "a result",
     "Session": "a case",
     "State": "a protocol",
     "SuggestedSet": "a result",
