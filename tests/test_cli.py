@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -21,6 +22,7 @@ from askwise.cli.app import app
 from askwise.cli.comparison import missing_note
 from askwise.cli.console import make_console
 from askwise.cli.dialog import Dialog
+from askwise.cli.elsewhere import add_commands
 from askwise.cli.options import Model
 from askwise.cli.steps import print_rules, print_warnings
 from askwise.cli.wording import choices_in_words, shown_number
@@ -886,7 +888,7 @@ def test_rows_of_one_group_are_not_on_both_sides_of_the_reference_model():
 def test_h_is_help_in_every_command():
     for command in app.registered_commands:
         assert command.callback is not None
-        name = command.callback.__name__
+        name = command.name or command.callback.__name__
         short, long = run(name, "-h"), run(name, "--help")
         assert short.exit_code == 0, short.output
         assert short.stdout == long.stdout
@@ -912,3 +914,19 @@ def test_a_closed_pipe_is_no_error():
     )
     os.close(write)
     assert ended.stderr == b""
+
+
+def test_commands_that_are_not_installed_say_how_to_install_them(monkeypatch):
+    monkeypatch.setattr("askwise.cli.elsewhere.entry_points", lambda group: ())
+    alone = typer.Typer()
+    add_commands(alone)
+    for arguments in (["bench", "uniform", "--seeds", "2"], ["bench", "--list"], ["report", "folder"]):
+        result = CliRunner().invoke(alone, arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == (
+            f"askwise: {arguments[0]} is a command of askwise-bench, which is not installed. Install it with: "
+            "pip install askwise-bench\n"
+        )
+    listed = CliRunner().invoke(alone, ["--help"]).stdout
+    assert "bench " in listed
+    assert listed.count("not installed") == 2

@@ -7,8 +7,12 @@ import pkgutil
 import pytest
 
 import askwise
+import askwise_bench
 
-MODULES = ["askwise", *(found.name for found in pkgutil.walk_packages(askwise.__path__, "askwise."))]
+MODULES = [
+    *("askwise", *(found.name for found in pkgutil.walk_packages(askwise.__path__, "askwise."))),
+    *("askwise_bench", *(found.name for found in pkgutil.walk_packages(askwise_bench.__path__, "askwise_bench."))),
+]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

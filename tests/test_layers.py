@@ -49,9 +49,9 @@ LAYERS = [
     ["acquirer"],
     ["selector"],
     ["persistence"],
-    ["baselines", "images", "scale"],
+    ["images", "scale"],
     ["vision"],
-    ["reference_models", "bench", "cli", "web", "__main__"],
+    ["reference_models", "cli", "web", "__main__"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}
 TOP = len(LAYERS) - 1
@@ -139,6 +139,12 @@ def test_imports_go_down(module):
         both_on_top = LAYER_OF[part] == LAYER_OF[target] == TOP
         below = LAYER_OF[target] < LAYER_OF[part]
         assert below or leaves or both_on_top, f"{module} imports {name}, which does not stand below it"
+
+
+def test_the_library_does_not_know_the_comparisons():
+    """What `research/` holds is found through its entry points, and only there."""
+    for module, imports in IMPORTS.items():
+        assert not [name for name, _ in imports if name.split(".")[0] == "askwise_bench"], module
 
 
 def test_data_sets_need_the_leaves_and_tables_only():

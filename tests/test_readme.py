@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from askwise.cli.app import app
+from askwise.cli.elsewhere import COMMANDS as COMMANDS_OF_RESEARCH
+from askwise_bench.cli import app as research
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -57,7 +59,8 @@ def fewer_rows(monkeypatch):
 
 
 def askwise(*arguments):
-    done = CliRunner().invoke(app, arguments, input="q\n")
+    """Runs a command; those of askwise-bench in its own app, where this environment has the checkout only."""
+    done = CliRunner().invoke(research if arguments[0] in COMMANDS_OF_RESEARCH else app, arguments, input="q\n")
     assert done.exit_code == 0, done.output
     assert done.stdout.strip()
 

@@ -1,17 +1,14 @@
 """Images in the grid: one small set of made images, every method, the report and the claims."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from tests.made import made_images
 
 pytest.importorskip("torch")
 
-from askwise.cli.app import app
 from askwise.datasets.images import ImageDataset
-from askwise.errors import AskwiseError, InvalidInput
+from askwise.errors import InvalidInput
 from askwise_bench.grid import images as image_grid
 from askwise_bench.grid import run as runner
 from askwise_bench.grid.images import IMAGE_METHODS
@@ -27,23 +24,12 @@ from askwise_bench.report.rows import read_rows
 LEVELS = range(1, 11)
 
 
-def made_images(n=90, seed=0):
-    """(n, 1, 8, 8) uint8 of three classes: class c is bright in patch r2c2, r2c3 or r3c2 of a 4 x 4 grid."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 3
-    images = rng.integers(0, 90, (n, 1, 8, 8), dtype=np.uint8)
-    for c, (r, k) in enumerate([(2, 2), (2, 4), (4, 2)]):
-        images[y == c, :, r : r + 2, k : k + 2] += 150
-    return images, y
-
-
 @pytest.fixture
 def made(monkeypatch):
     """`load_images` gives made images, and training is short."""
     (X, y), (X_test, y_test) = made_images(), made_images(30, seed=1)
     dataset = ImageDataset("mnist", X, y, X_test, y_test, ("a", "b", "c"), "made")
-    for module in ("askwise_bench.grid.images", "askwise.cli.image_demo"):
-        monkeypatch.setattr(f"{module}.load_images", lambda name: dataset)
+    monkeypatch.setattr("askwise_bench.grid.images.load_images", lambda name: dataset)
     for name, stage in stages().items():
         short = tuple(min(1, epochs) for epochs in stage["quick"])
         monkeypatch.setitem(stages(), name, {**stage, "quick": short})
@@ -144,35 +130,3 @@ def test_table_4_has_both_averages():
     assert [picture.label for picture in image_pictures(rows)][:2] == ["Figure 2, left", "Figure 2, right"]
     assert image_tables(rows[:0]) == []
     assert image_pictures(rows[:0]) == []
-
-
-def test_the_demo_shows_images_patch_by_patch(made, monkeypatch, tmp_path):
-    monkeypatch.setattr("askwise.cli.comparison.RANDOM_ORDERS", 1)
-    page = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["demo", "--data", "mnist", "--budget", "3", "--report", str(page), "--json"])
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert [row["budget"] for row in told["curves"]] == [1, 2, 3]
-    assert told["story"]["trace"][1]["feature"].startswith("patch r")
-    text = page.read_text(encoding="utf-8")
-    assert 'class="film' in text
-    assert "data:image/png;base64" in text
-    assert "middle patches first" in text
-    spoken = CliRunner().invoke(app, ["demo", "--data", "mnist", "--budget", "2", "--report", str(page)])
-    assert spoken.exit_code == 0, spoken.output
-    assert "middle patches first" in spoken.stdout
-
-
-def test_the_demo_refuses_what_it_cannot_do(monkeypatch, tmp_path):
-    wrong = CliRunner().invoke(app, ["demo", "--data", "mnist", "--model", "forest"])
-    assert wrong.exit_code == 2
-    assert "are for tables; mnist trains a small network" in wrong.output
-
-    def absent(name):
-        raise AskwiseError("train-images is not in the data home and could not be downloaded")
-
-    monkeypatch.setattr("askwise.cli.image_demo.load_images", absent)
-    gone = CliRunner().invoke(app, ["demo", "--data", "mnist", "--report", str(tmp_path / "r.html")])
-    assert gone.exit_code == 1
-    assert "not in the data home" in gone.output
-    assert not (tmp_path / "r.html").exists()

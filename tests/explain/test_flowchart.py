@@ -17,7 +17,6 @@ from askwise.explain.policy_chart import SEED
 from askwise.explain.tree import Answer, Leaf, Question
 from askwise.policy import Policy
 from askwise.stopping import Confidence
-from askwise_bench.baselines.static import StaticCMI
 
 
 class TreePolicy(Policy):
@@ -315,15 +314,6 @@ def test_leaves_that_decide_alike_are_one_branch():
     gone = (Answer(unavailable=True), leaf(0, 2))
     assert len(_merged([ranges[0], gone], 0)[0]) == 1  # nothing depends on it
     assert len(_merged([ranges[0], ranges[2], gone], 0)[0]) == 3
-
-
-def test_baselines_have_a_flowchart_and_rows_keep_theirs():
-    X = np.random.default_rng(0).normal(size=(300, 5))
-    y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    chart = StaticCMI(random_state=0).fit(X[:150], y[:150]).flowchart(X[150:], max_depth=2)
-    assert chart.measured.policy > 0.7
-    again = StaticCMI(random_state=0).fit(X[:150], y[:150]).flowchart(X[150:], max_depth=2)
-    assert again.to_dict() == chart.to_dict()
 
 
 def test_the_dict_survives_json(exact):

@@ -1,4 +1,4 @@
-"""Small fitted selectors, one or more for each kind of predictor, policy, member, tree, stop and baseline."""
+"""Small fitted selectors, one or more for each kind of predictor, policy, member, tree and stop."""
 
 import warnings
 from typing import Any
@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from askwise import DynamicFeatureSelector, Prices, baselines, epistemic, predict, trees
-from askwise.datasets import make_gaussian
+from askwise import DynamicFeatureSelector, Prices, epistemic, predict, trees
 from askwise.errors import InvalidInput
 from askwise.explain.growth import AtMost
 from askwise.options import ADAPTATIONS
@@ -196,38 +195,3 @@ def around_images():
         "adapted",
         selector(net, groups=grid, adaptation=adapted, policy=Greedy(vision.SimilarImageValue(10))).fit(*images),
     )
-    for kind in (vision.PatchDIME, vision.PatchVIP, vision.PatchGDFS):
-        options: dict[str, Any] = {
-            "pretrain_epochs": 1,
-            "epochs": 1,
-            "hidden": (4,),
-            "batch_size": 16,
-            "random_state": 0,
-        }
-        yield kind.__name__, kind(net, groups=grid, **options).fit(*images)
-
-
-def around_baselines():
-    """Pairs (name, fitted baseline)."""
-    X, y = make_rows()
-    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
-    small: dict[str, dict[str, Any]] = {
-        "AACO": {"epochs": 1},
-        "CWCF": {"n_episodes": 4, "pretrain_updates": 1},
-        "DIME": {"epochs": 1, "pretrain_epochs": 1},
-        "EDDI": {"steps": 1},
-        "GDFS": {"epochs": 1, "pretrain_epochs": 1},
-        "INVASE": {"steps": 1},
-        "Opportunistic": {"n_episodes": 4},
-        "TabNet": {"epochs": 1, "n_steps": 1},
-        "VIP": {"random_epochs": 1, "biased_epochs": 1},
-        "StaticCMI": {"classifier": tree},
-        "StaticBest": {"classifier": tree},
-        "FullInformation": {"classifier": tree},
-        "RandomOrder": {"epochs": 1},
-    }
-    for name, options in small.items():
-        yield name, getattr(baselines, name)(**options, random_state=0).fit(X, y)
-    yield "AACO frozen", baselines.AACO(tree.fit(X, y), random_state=0).fit(X, y)
-    made = make_gaussian(60, 4, random_state=0)
-    yield "ExactOracle", baselines.ExactOracle(made).fit(made.X, made.y)

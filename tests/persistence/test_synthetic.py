@@ -18,7 +18,7 @@ from tests.persistence import cases
 from tests.persistence.layout import version_of
 
 import askwise
-from askwise import baselines, predict
+from askwise import predict
 from askwise.errors import InvalidInput
 from askwise.persistence.synthetic import TableModel
 from askwise.policy import DQN, Greedy
@@ -114,5 +114,3 @@ def test_models_that_hold_rows_are_refused(tmp_path):
     holding.notes_ = X.to_numpy()
     with pytest.raises(InvalidInput, match=r"selector\.notes_ holds 60 training rows"):
         holding.save(tmp_path / "saved", rows="synthetic")
-    with pytest.raises(InvalidInput, match="DynamicFeatureSelector on a table"):
-        baselines.StaticCMI(random_state=0).fit(X, y).save(tmp_path / "saved", rows="synthetic")

@@ -159,3 +159,12 @@ def test_parameters_that_are_refused():
         X, y = copies(30)
         with pytest.raises(InvalidInput, match=words):
             baseline.fit(X, y)
+
+
+def test_it_has_a_flowchart_and_rows_keep_theirs():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    chart = StaticCMI(random_state=0).fit(X[:150], y[:150]).flowchart(X[150:], max_depth=2)
+    assert chart.measured.policy > 0.7
+    again = StaticCMI(random_state=0).fit(X[:150], y[:150]).flowchart(X[150:], max_depth=2)
+    assert again.to_dict() == chart.to_dict()

@@ -10,7 +10,7 @@ from askwise.images.grid import PatchGrid
 
 torch = pytest.importorskip("torch")
 
-from askwise.vision import METHODS, PatchDIME, PatchGDFS, PatchVIP, method  # noqa: E402
+from askwise_bench.image_baselines import METHODS, PatchDIME, PatchGDFS, PatchVIP, method  # noqa: E402
 from askwise_bench.image_baselines.stages import STAGES  # noqa: E402
 
 GRID = PatchGrid(2, 2)

@@ -6,6 +6,9 @@ from importlib.metadata import entry_points
 
 import typer
 
+from askwise.cli.console import failures
+from askwise.errors import InvalidInput
+
 GROUP = "askwise.commands"
 """The group of entry points under which a distribution offers its commands."""
 
@@ -28,6 +31,6 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def _not_installed(context: typer.Context) -> None:
-    said = f"askwise {context.info_name} is a command of askwise-bench, which is not installed."
-    typer.echo(f"{said} Install it with: {INSTALL}", err=True)
-    raise typer.Exit(2)
+    with failures():
+        said = f"{context.info_name} is a command of askwise-bench, which is not installed."
+        raise InvalidInput(f"{said} Install it with: {INSTALL}")
