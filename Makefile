@@ -32,7 +32,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing askwise and its test tools into $(VENV) (a few minutes, once)"
-	$(INSTALL) --editable '.[dev]'
+$(VENV)/.dev: pyproject.toml research/pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing askwise, askwise-bench and their test tools into $(VENV) (a few minutes, once)"
+	$(INSTALL) --editable '.[dev]' --editable ./research
 	@touch $@ $(VENV)/.demo

@@ -12,21 +12,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "askwise"
+COMPARISONS = ROOT / "research" / "src" / "askwise_bench"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
 LEAF_MODULES = {"errors", "files", "locking", "metrics", "parameters", "progress", "randomness", "uncertainty"}
-HANDED_OVER = {("saved", "persistence"), ("table", "persistence")}
+HANDED_OVER = {("acquirer", "persistence"), ("table", "persistence")}
 """`save` of everything that acquires, and `Desk.load`, hand over when they are called to the package on top of them."""
 
 
 def packages() -> dict[str, set[str]]:
-    """Package or module -> those that it imports. Modules that import no package count as one, the leaves."""
+    """Package or module -> those that it imports. Modules that import no package count as one, the leaves.
+
+    The second distribution counts as one package.
+    """
     graph: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         package = package_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
         if package is not None:
             graph.setdefault(package, set()).update(package_of(name) for name in imports(path))
+    used = {package_of(name) for path in COMPARISONS.rglob("*.py") for name in imports(path)}
+    graph = {COMPARISONS.name: used, **graph}
     return {
         package: {other for other in others if other not in (None, package) and (package, other) not in HANDED_OVER}
         for package, others in graph.items()

@@ -17,6 +17,7 @@ import typer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from typer.testing import CliRunner
 
 from askwise.cli.app import app
 from askwise.cli.comparison import missing_note
