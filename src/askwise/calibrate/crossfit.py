@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from askwise.epistemic import BeliefModel
-from askwise.model.final_layer import split_pipeline, unfrozen
+from askwise.model.parts import split_pipeline, unfrozen
 from askwise.model.refitting import refitted as refitted  # part of what cross-fitting offers
 from askwise.model.refitting import unfitted_clone
 from askwise.policy.base import Policy

@@ -7,7 +7,7 @@ from askwise.epistemic.dropout import MCDropout, can_drop_out
 from askwise.epistemic.ensemble import AuxiliaryEnsemble, can_train_members
 from askwise.epistemic.novelty import Novelty
 from askwise.model.black_box import BlackBox
-from askwise.model.final_layer import unfrozen
+from askwise.model.parts import unfrozen
 from askwise.predict.base import SubsetPredictor
 
 __all__ = [

@@ -7,8 +7,9 @@ from typing import Any
 
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
-from askwise.model.final_layer import torch_module, unfrozen
+from askwise.model.final_layer import torch_module
 from askwise.model.modules import DropoutMasks, dropout_layers
+from askwise.model.parts import unfrozen
 from askwise.model.stacked import StackedDropout
 from askwise.model.wrapped import FrozenModel
 from askwise.parameters import Whole, check_limits

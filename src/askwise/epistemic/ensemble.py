@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox, as_classifier
-from askwise.model.final_layer import has_resampling, split_pipeline, unfrozen
+from askwise.model.parts import has_resampling, split_pipeline, unfrozen
 from askwise.model.refitting import can_be_cloned, fit_quietly, reseeded
 from askwise.model.wrapped import FrozenModel
 from askwise.parameters import Choice, Jobs, Whole, check_limits

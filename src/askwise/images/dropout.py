@@ -13,8 +13,9 @@ from askwise.epistemic.dropout import under_dropout
 from askwise.errors import InvalidInput
 from askwise.images.grid import ImageSchema
 from askwise.images.predictors import N_PROBES, PatchNetwork, fill_image, image_layer
-from askwise.model.final_layer import FinalLayer, LastLinear, torch_module, unfrozen
+from askwise.model.final_layer import FinalLayer, LastLinear, torch_module
 from askwise.model.modules import DropoutMasks, dropout_layers
+from askwise.model.parts import unfrozen
 from askwise.parameters import Number, Whole, check_limits
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief

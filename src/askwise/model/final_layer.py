@@ -7,15 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import Pipeline
 
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox
 from askwise.model.modules import is_torch_module, linear_layers
-from askwise.model.wrapped import FrozenModel, asked
+from askwise.model.parts import asked, dense, split_pipeline, unfrozen
+from askwise.model.wrapped import FrozenModel
 from askwise.networks import Layers
 from askwise.table.rows import EncodedRows
 
@@ -107,41 +106,10 @@ def any_final_layer(model: FrozenModel, probe: EncodedRows) -> FinalLayer:
         return Output(model)
 
 
-def split_pipeline(estimator: Any) -> tuple[Any, Any]:
-    """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
-    before: list[tuple[str, Any]] = []
-    estimator = unfrozen(estimator)
-    while isinstance(estimator, Pipeline):  # a Pipeline may end in another
-        steps = [step for _, step in estimator.steps[:-1] if not _resamples(step)]
-        before += [(f"{len(before) + k}", step) for k, step in enumerate(steps)]
-        estimator = unfrozen(estimator.steps[-1][1])
-    return (Pipeline(before) if before else None), estimator
-
-
-def has_resampling(estimator: Any) -> bool:
-    """Whether a Pipeline of imbalanced-learn resamples the rows that it is trained on."""
-    estimator = unfrozen(estimator)
-    return isinstance(estimator, Pipeline) and any(_resamples(s) or has_resampling(s) for _, s in estimator.steps)
-
-
-def _resamples(step: Any) -> bool:
-    return hasattr(step, "fit_resample")  # such steps are skipped when predicting
-
-
 def prepared(model: FrozenModel, steps: Any, rows: EncodedRows) -> Any:
     """Encoded rows as inputs of the classifier at the end of a Pipeline."""
     table = model.table(rows)
     return table if steps is None else asked(steps, "transform", table)
-
-
-def dense(inputs: Any) -> np.ndarray:
-    """Rows of any kind of table, sparse ones included, as an array of floats."""
-    return np.asarray(inputs.toarray() if hasattr(inputs, "toarray") else inputs, dtype=float)
-
-
-def unfrozen(estimator: Any) -> Any:
-    """What a FrozenEstimator holds; anything else as it is."""
-    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
 
 def torch_module(estimator: Any) -> Any:

@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from askwise.model.black_box import BlackBox
-from askwise.model.final_layer import unfrozen
+from askwise.model.parts import unfrozen
 from askwise.model.wrapped import fitted_classifier, is_seed
 from askwise.progress import interruptible
 

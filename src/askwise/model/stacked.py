@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.utils import get_tags
 
 from askwise.model.fast.boosting import BoostedTrees, takes_part
-from askwise.model.final_layer import dense, layers_of, split_pipeline, unfrozen
+from askwise.model.fast.forests import FORESTS, TreeByTree
+from askwise.model.final_layer import layers_of
 from askwise.model.modules import DropoutMasks
-from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel, asked
+from askwise.model.parts import asked, dense, split_pipeline, unfrozen
+from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel
 from askwise.networks import ACTIVATIONS
 from askwise.table.rows import EncodedRows
 
@@ -189,27 +190,6 @@ class BatchedLayers:
         return outputs
 
 
-class TreeByTree:
-    """A forest without scikit-learn's overhead per tree, which is most of its time on a few rows."""
-
-    def __init__(self, forest: Any) -> None:
-        self.forest = forest
-        self.trees = [tree.tree_ for tree in forest.estimators_]
-        self.takes_missing = get_tags(forest.estimators_[0]).input_tags.allow_nan
-
-    def __call__(self, inputs: Any) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(dense(inputs), dtype=np.float32)
-        usable = ~np.isinf(rows) if self.takes_missing else np.isfinite(rows)
-        if not usable.all():
-            return np.asarray(asked(self.forest, "predict_proba", inputs))  # its error says what is wrong
-        total = self.trees[0].predict(rows)
-        for tree in self.trees[1:]:
-            total += tree.predict(rows)
-        total /= len(self.trees)
-        return np.asarray(total)
-
-
 def _kind(classifier: Any) -> Any:
     """What classifiers must share to be evaluated together; None if they cannot be, as for subclasses."""
     if type(classifier) is HistGradientBoostingClassifier and takes_part(classifier):
@@ -228,7 +208,7 @@ def _answer_of(group: Sequence[_Part]) -> Answer:
         return together([part.classifier for part in group])
     if isinstance(model, StackedDropout):
         return model.answer
-    if type(classifier) in (RandomForestClassifier, ExtraTreesClassifier):
+    if type(classifier) in FORESTS:
         return TreeByTree(classifier)
     return partial(_checked_answer, model, classifier)
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import AskwiseWarning, InvalidInput, listed
 from askwise.model.black_box import BlackBox, as_classifier
+from askwise.model.fast.forests import FORESTS, TreeByTree
 from askwise.model.modules import SUMS_TO_ONE_WITHIN, is_torch_module
+from askwise.model.parts import asked, split_pipeline
 from askwise.progress import interruptible
 from askwise.randomness import generator, seed_from
 from askwise.table.rows import EncodedRows
@@ -119,6 +121,7 @@ class FrozenModel:
         self._framed = _wants_frame(estimator, schema)
         # Trained on a DataFrame but given arrays: restore the names.
         self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
+        _ = self._forest  # made now: no question changes a fitted object; saved without it, and made again
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, C)."""
@@ -133,17 +136,27 @@ class FrozenModel:
         castable = self.schema.castable(rows.values)
         most = self.schema.rows_per_call
         if len(rows) <= most and (castable.all() or not castable.any()):
-            return ask(self.table(rows)) if len(rows) else np.empty((0, n_outputs))
+            return ask(self.table(rows, bool(castable.all()))) if len(rows) else np.empty((0, n_outputs))
         answers = np.empty((len(rows), n_outputs))
-        for kind in (np.flatnonzero(castable), np.flatnonzero(~castable)):
+        for typed in (True, False):
+            kind = np.flatnonzero(castable == typed)
             for start in range(0, len(kind), most):
                 part = kind[start : start + most]
-                answers[part] = ask(self.table(rows.take(part)))
+                answers[part] = ask(self.table(rows.take(part), typed))
         return answers
+
+    @cached_property
+    def _forest(self) -> tuple[Any, TreeByTree] | None:
+        """The steps before a forest, and the forest; None for any other model."""
+        steps, classifier = split_pipeline(self.estimator)
+        return (steps, TreeByTree(classifier)) if type(classifier) in FORESTS else None
 
     def answer(self, table: Any) -> np.ndarray:
         """(n, C) checked probabilities of a decoded table."""
-        return self.checked(asked(self.estimator, "predict_proba", table), len(table))
+        if self._forest is None:
+            return self.checked(asked(self.estimator, "predict_proba", table), len(table))
+        steps, forest = self._forest
+        return self.checked(forest(table if steps is None else asked(steps, "transform", table)), len(table))
 
     def reads_like(self, other: FrozenModel) -> bool:
         """Whether `other` takes rows in the same form."""
@@ -151,9 +164,9 @@ class FrozenModel:
         same_names = names is theirs or (names is not None and theirs is not None and list(names) == list(theirs))
         return self.schema is other.schema and self._framed == other._framed and same_names
 
-    def table(self, rows: EncodedRows) -> Any:
-        """Encoded rows as the wrapped model takes them."""
-        table = self.schema.decode(rows, framed=self._framed)
+    def table(self, rows: EncodedRows, typed: bool | None = None) -> Any:
+        """Encoded rows as the wrapped model takes them; `typed` as in `Schema.decode`."""
+        table = self.schema.decode(rows, framed=self._framed, typed=typed)
         return table if self._names is None else pd.DataFrame(table, columns=self._names)
 
     def takes_missing(self, rows: EncodedRows) -> np.ndarray:
@@ -171,9 +184,7 @@ class FrozenModel:
 
     def settle(self, rows: EncodedRows) -> None:
         """Predict completed training rows, to check the answers and to determine what a torch module returns."""
-        last = self.estimator
-        while isinstance(last, FrozenEstimator | Pipeline):
-            last = last.estimator if isinstance(last, FrozenEstimator) else last.steps[-1][1]
+        last = split_pipeline(self.estimator)[1]
         is_module = isinstance(last, BlackBox) and is_torch_module(last.function)
         self(rows.take(slice(ROWS_TO_SETTLE if is_module else 1)).filled(some_complete_row(rows)))
 
@@ -206,21 +217,6 @@ class FrozenModel:
                 "If these are logits, apply a softmax (a torch.nn.Module gets it from askwise.wrap)."
             )
         return proba
-
-
-def asked(estimator: Any, method: str, table: Any) -> Any:
-    """What `method` of a fitted estimator returns; a ValueError that it raises becomes `InvalidInput`."""
-    try:
-        return getattr(estimator, method)(table)
-    except InvalidInput:
-        raise
-    except ValueError as error:
-        steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
-        names = ", ".join(type(step).__name__ for step in steps)
-        raise InvalidInput(
-            f"{names} cannot take these rows ({method}: {str(error).strip().rstrip('.')}). Check the values and their "
-            "units, or add a step that clips them before the model."
-        ) from error
 
 
 def some_complete_row(rows: EncodedRows) -> np.ndarray:

@@ -17,7 +17,7 @@ from askwise import __version__
 from askwise.acquirer import FeatureAcquirer
 from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
 from askwise.model.black_box import BlackBox
-from askwise.model.final_layer import split_pipeline
+from askwise.model.parts import split_pipeline
 from askwise.model.wrapped import some_complete_row
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder

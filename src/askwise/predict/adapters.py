@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import softmax
 
 from askwise.errors import InvalidInput
-from askwise.model.final_layer import torch_module, unfrozen
+from askwise.model.final_layer import torch_module
 from askwise.model.modules import FrozenModule, linear_layers
+from askwise.model.parts import unfrozen
 from askwise.model.wrapped import FrozenModel
 from askwise.networks import Layers, relu_network
 from askwise.table.rows import EncodedRows

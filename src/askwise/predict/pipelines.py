@@ -11,8 +11,9 @@ from pandas.api import types
 
 from askwise.errors import InvalidInput
 from askwise.locking import Lock
-from askwise.model.final_layer import dense, prepared, split_pipeline
+from askwise.model.final_layer import prepared
 from askwise.model.input_columns import changed_inputs, present_values
+from askwise.model.parts import dense, split_pipeline
 from askwise.model.wrapped import FrozenModel
 from askwise.predict.imputed import typical_row
 from askwise.predict.rules.conditions import Interval, OneOf

@@ -39,6 +39,7 @@ class Schema:
         self.framed = framed
         self.is_category = np.array([column.is_category for column in self.columns])
         self.features, self.feature_columns = _features(self.columns, groups or {})
+        self._alike = _alike(self.columns)
         self.owner = np.empty(len(self.columns), dtype=int)
         for i, columns_of_feature in enumerate(self.feature_columns):
             self.owner[columns_of_feature] = i
@@ -62,24 +63,38 @@ class Schema:
         cells, unseen = zip(*(c.encode(table.iloc[:, j]) for j, c in enumerate(self.columns)), strict=True)
         return EncodedRows(np.column_stack(cells), {j: new for j, new in enumerate(unseen) if new})
 
-    def decode(self, rows: EncodedRows, columns: Iterable[int] | None = None, framed: bool | None = None) -> Any:
+    def decode(
+        self,
+        rows: EncodedRows,
+        columns: Iterable[int] | None = None,
+        framed: bool | None = None,
+        typed: bool | None = None,
+    ) -> Any:
         """Encoded rows -> the table the wrapped model takes, or some columns of it.
 
-        Numbers have the dtypes of the training table if all rows fit them (see `castable`), else they all are floats.
+        Numbers have the dtypes of the training table if all rows fit them (see `castable`), else they all are floats;
+        `typed` says so where it is known already.
         """
         picked = list(range(len(self.columns)) if columns is None else columns)
-        typed = bool(self.castable(rows.values, picked).all())
+        typed = bool(self.castable(rows.values, picked).all()) if typed is None else typed
         if not (self.framed if framed is None else framed):
             cells = rows.values if columns is None else rows.values[:, picked]
             return cast(cells, self.columns[0].dtype) if typed and not self.framed else cells
+        one_dtype = len(self._alike) == 1 and isinstance(self.columns[0].dtype, np.dtype)
+        if not self.is_category.any() and (one_dtype or not typed):  # one block, as of a dict of columns
+            cells = np.array(rows.values[:, picked], order="F")
+            cells = cast(cells, self.columns[0].dtype) if typed else cells
+            return pd.DataFrame(cells, columns=[self.columns[j].label for j in picked], copy=False)
         cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ()), typed) for j in picked}
         return pd.DataFrame({self.columns[j].label: cells for j, cells in cells_of.items()})
 
-    def castable(self, values: np.ndarray, columns: Iterable[int] | None = None) -> np.ndarray:
+    def castable(self, values: np.ndarray, columns: Collection[int] | None = None) -> np.ndarray:
         """(n,) rows whose cells, in all or some columns, fit the dtypes of the training table."""
         fits = np.ones(len(values), dtype=bool)
-        for j in range(len(self.columns)) if columns is None else columns:
-            fits &= self.columns[j].castable(values[:, j])
+        for alike in self._alike:
+            at = alike if columns is None else alike[np.isin(alike, columns)]
+            if len(at) and (found := self.columns[at[0]].castable(values[:, at])) is not True:
+                fits &= np.all(found, axis=1)
         return fits
 
     def expand(self, feature_mask: np.ndarray) -> np.ndarray:
@@ -157,6 +172,14 @@ def read_table(X: Any, groups: Groups = None) -> tuple[Schema, EncodedRows]:
             "(and wrap a model that does not use it)."
         )
     return schema, rows
+
+
+def _alike(columns: Sequence[Column]) -> list[np.ndarray]:
+    """The positions of columns that hold the same cells: numbers of one dtype, or equally many categories."""
+    found: dict[Any, list[int]] = {}
+    for j, column in enumerate(columns):
+        found.setdefault((str(column.dtype), None if column.values is None else len(column.values)), []).append(j)
+    return [np.array(positions) for positions in found.values()]
 
 
 def _columns(table: pd.DataFrame) -> list[Column]:

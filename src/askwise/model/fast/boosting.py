@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from askwise.model.final_layer import dense
+from askwise.model.parts import dense
 
 MOST_LEAVES = 64
 EVERYTHING = 2**MOST_LEAVES - 1

@@ -34,10 +34,11 @@ from sklearn.preprocessing import (
 )
 
 from askwise.errors import InvalidInput
-from askwise.model.final_layer import dense, prepared, split_pipeline, unfrozen
+from askwise.model.final_layer import prepared
 from askwise.model.input_columns import changed_inputs, present_values
+from askwise.model.parts import asked, dense, split_pipeline, unfrozen
 from askwise.model.stacked import BatchedLayers, StackedModels, shares_steps
-from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel, asked
+from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel
 from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 
 LOG = logging.getLogger(__name__)

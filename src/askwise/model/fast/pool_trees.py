@@ -18,7 +18,7 @@ from scipy.special import expit, softmax
 from askwise.errors import InvalidInput
 from askwise.model.fast.boosting import Ensemble, ensemble_of
 from askwise.model.fast.pool_inputs import LOG, PoolInputs, alike, answers_alike, prepared_alike
-from askwise.model.final_layer import split_pipeline
+from askwise.model.parts import split_pipeline
 from askwise.table.rows import EncodedRows
 
 MOST_BYTES = 640 * 2**20

@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from askwise.errors import InvalidInput
-from askwise.model.final_layer import split_pipeline
+from askwise.model.parts import split_pipeline
 from askwise.parameters import Choice, Number, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.pipelines import ModelInputs, output_names

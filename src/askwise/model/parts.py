@@ -1,0 +1,57 @@
+"""The parts of a fitted model, the steps of a Pipeline and the classifier at its end, and how they are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from askwise.errors import InvalidInput
+
+
+def split_pipeline(estimator: Any) -> tuple[Any, Any]:
+    """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
+    before: list[tuple[str, Any]] = []
+    estimator = unfrozen(estimator)
+    while isinstance(estimator, Pipeline):  # a Pipeline may end in another
+        steps = [step for _, step in estimator.steps[:-1] if not _resamples(step)]
+        before += [(f"{len(before) + k}", step) for k, step in enumerate(steps)]
+        estimator = unfrozen(estimator.steps[-1][1])
+    return (Pipeline(before) if before else None), estimator
+
+
+def has_resampling(estimator: Any) -> bool:
+    """Whether a Pipeline of imbalanced-learn resamples the rows that it is trained on."""
+    estimator = unfrozen(estimator)
+    return isinstance(estimator, Pipeline) and any(_resamples(s) or has_resampling(s) for _, s in estimator.steps)
+
+
+def _resamples(step: Any) -> bool:
+    return hasattr(step, "fit_resample")  # such steps are skipped when predicting
+
+
+def dense(inputs: Any) -> np.ndarray:
+    """Rows of any kind of table, sparse ones included, as an array of floats."""
+    return np.asarray(inputs.toarray() if hasattr(inputs, "toarray") else inputs, dtype=float)
+
+
+def unfrozen(estimator: Any) -> Any:
+    """What a FrozenEstimator holds; anything else as it is."""
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+
+
+def asked(estimator: Any, method: str, table: Any) -> Any:
+    """What `method` of a fitted estimator returns; a ValueError that it raises becomes `InvalidInput`."""
+    try:
+        return getattr(estimator, method)(table)
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+        names = ", ".join(type(step).__name__ for step in steps)
+        raise InvalidInput(
+            f"{names} cannot take these rows ({method}: {str(error).strip().rstrip('.')}). Check the values and their "
+            "units, or add a step that clips them before the model."
+        ) from error
