@@ -649,3 +649,16 @@ def test_a_misspelt_option_is_told_the_nearest_name():
             DynamicFeatureSelector(LogisticRegression()).set_params(**{name: given}).fit(X, y)
     with pytest.raises(InvalidInput, match=r"got 7\.$"):
         DynamicFeatureSelector(LogisticRegression()).set_params(policy=7).fit(X, y)
+    with pytest.raises(InvalidInput, match="calibration must be .*Did you mean 'auto'"):
+        DynamicFeatureSelector(LogisticRegression()).set_params(calibration="outo").fit(X, y)
+
+
+def test_a_misspelt_option_is_found_by_mypy():
+    """Each `type: ignore` here is an error of mypy, which checks the tests, where it finds nothing to ignore."""
+    model = LogisticRegression()
+    DynamicFeatureSelector(model, policy="gredy")  # type: ignore[arg-type]
+    DynamicFeatureSelector(model, adaptation="polled")  # type: ignore[arg-type]
+    DynamicFeatureSelector(model, epistemic="dropuot")  # type: ignore[arg-type]
+    DynamicFeatureSelector(model, calibration="outo")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="policy must be one of"):
+        DynamicFeatureSelector(model).fit(np.eye(4), [0, 1, 0, 1]).with_policy("gredy")  # type: ignore[arg-type]

@@ -45,6 +45,7 @@ LAYERS = [
     ["stopping"],
     ["evaluation", "explain", "displays"],
     ["case"],
+    ["defaults"],
     ["options"],
     ["acquirer"],
     ["selector"],
@@ -152,6 +153,12 @@ def test_data_sets_need_the_leaves_and_tables_only():
         if own(module) == "datasets":
             parts = {own(name) for name, _ in imports} - {None, "datasets"}
             assert all(LAYER_OF.get(part, 0) <= LAYER_OF["table"] for part in parts), f"{module} imports {parts}"
+
+
+def test_one_case_and_the_flowchart_share_public_names_only():
+    for room, other in (("case", "explain"), ("explain", "case")):
+        inside = {name for module in MODULES if own(module) == room for name, _ in IMPORTS[module] if own(name) == other}
+        assert inside <= {f"askwise.{other}"}, inside
 
 
 def test_no_module_waits_for_itself():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -55,6 +55,9 @@ from askwise.table.schema import Schema, as_table
 from askwise.table.subsets import check_mask
 from askwise.trajectory import Trajectory
 from askwise.uncertainty import Uncertainty
+
+if TYPE_CHECKING:
+    from askwise.persistence.privacy import SyntheticReport
 
 USUAL_MEMORY = 512.0
 """MiB that a block of `rows_at_once` cases takes, about."""
@@ -482,10 +485,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     def save(
         self,
         folder: str | Path,
-        rows: str = "training",
+        rows: Literal["training", "synthetic"] = "training",
         key_file: str | Path | None = None,
         desk: Desk | None = None,
-    ) -> Any:
+    ) -> SyntheticReport | None:
         """Write the fitted selector as a folder that `askwise.load` reads; there is no pickle in it.
 
         A selector that was saved there before is replaced in one step, and not kept: whoever loads the folder meanwhile

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import clone
 
-from askwise.epistemic import (
-    AuxiliaryEnsemble,
-    EpistemicEstimator,
-    FeatureDistance,
-    MCDropout,
-    suitable_epistemic,
-)
+from askwise import defaults
+from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput, did_you_mean
 from askwise.model.wrapped import warn_if_worse_than_prior
+from askwise.parameters import Whole
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.distilled import Distilled
-from askwise.policy.dqn import DQN
-from askwise.policy.greedy import Greedy
 from askwise.policy.lookahead import Lookahead
-from askwise.policy.orders import Random, Static
 from askwise.policy.planned import Planned
-from askwise.predict import (
-    ConditionalPredictor,
-    ImputedPredictor,
-    PooledPredictor,
-    ReparametrizedPredictor,
-    RulePredictor,
-    SubsetPredictor,
-)
+from askwise.predict import SubsetPredictor
 from askwise.table.error_costs import as_matrix
 
 AdaptationName = Literal["auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules"]
@@ -42,31 +27,27 @@ ADAPTATIONS: tuple[str, ...] = get_args(AdaptationName)
 EPISTEMICS: tuple[str | None, ...] = (*get_args(EpistemicName), None)
 POLICIES: tuple[str, ...] = get_args(PolicyName)
 ROWS_TO_CHECK = 1000
-SIMILAR_ROWS = 0.5
-"""Share of the answers on similar rows themselves; see `ConditionalPredictor`."""
-NAMED_POLICIES: dict[PolicyName, type[Policy]] = {
-    "auto": Lookahead,  # `settled` once it is fitted
-    "greedy": Greedy,
-    "planned": Planned,
-    "lookahead": Lookahead,
-    "distilled": Distilled,
-    "rl": DQN,
-    "static": Static,
-    "random": Random,
-}
-
+"""Enough to see that classes are in another order; a slow model is not asked about all rows for that."""
 
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
     """An error where an option is neither one of the names nor an object of the right family."""
-    for name, value, known, family in (
-        ("adaptation", adaptation, ADAPTATIONS, SubsetPredictor),
-        ("policy", policy, POLICIES, Policy),
-        ("epistemic", epistemic, EPISTEMICS, EpistemicEstimator),
-    ):
-        named = value is None or isinstance(value, str)
-        if not isinstance(value, family) and not (named and value in known):
-            hint = did_you_mean(value, known)
-            raise InvalidInput(f"{name} must be one of {known} or a {family.__name__}; got {value!r}.{hint}")
+    _check("adaptation", adaptation, ADAPTATIONS, SubsetPredictor)
+    _check("policy", policy, POLICIES, Policy)
+    _check("epistemic", epistemic, EPISTEMICS, EpistemicEstimator)
+
+
+def _check(option: str, given: Any, known: tuple[str | None, ...], family: type) -> None:
+    named = given is None or isinstance(given, str)
+    if not isinstance(given, family) and not (named and given in known):
+        hint = did_you_mean(given, known)
+        raise InvalidInput(f"{option} must be one of {known} or a {family.__name__}; got {given!r}.{hint}")
+
+
+def check_calibration(given: Any) -> None:
+    """An error where `calibration` is neither "auto", None, nor a number of folds."""
+    if not (given is None or (isinstance(given, str) and given == "auto") or Whole(2).allows(given)):
+        hint = did_you_mean(given, ["auto"])
+        raise InvalidInput(f'calibration must be "auto", None (off) or a number of folds >= 2; got {given!r}.{hint}')
 
 
 def check_model(predictor: SubsetPredictor) -> None:
@@ -84,25 +65,17 @@ def error_matrix(error_costs: Any, classes: np.ndarray, schema: Any) -> np.ndarr
     return as_matrix(error_costs, classes)
 
 
+def defaults_of(schema: Any) -> Any:
+    """The module that says what the names stand for: `askwise.defaults`, or that of rows that are not of a table."""
+    return defaults if schema.tabular else schema.defaults()
+
+
 def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, progress: bool | str) -> SubsetPredictor:
     """An unfitted predictor around `estimator`."""
-    made: SubsetPredictor
     if isinstance(adaptation, SubsetPredictor):
-        made = clone(adaptation).set_params(estimator=estimator)
-    elif not schema.tabular:
-        made = defaults_of(schema).make_predictor(adaptation, estimator, seed, progress)
-    elif adaptation == "mean":
-        made = ImputedPredictor(estimator, "mean")
-    elif adaptation == "rules":
-        made = RulePredictor(estimator)
-    elif adaptation == "pooled":
-        made = PooledPredictor(estimator, random_state=seed, answer_bandwidth="auto")
-    elif adaptation in ("auto", "conditional"):
-        made = ConditionalPredictor(estimator, random_state=seed, answer_bandwidth="auto", similar_rows=SIMILAR_ROWS)
-    elif adaptation in ("output", "last-layer", "low-rank"):
-        made = ReparametrizedPredictor(estimator, adaptation, random_state=seed, progress=progress)
-    else:
-        raise InvalidInput(f"adaptation must be one of {ADAPTATIONS} or a SubsetPredictor; got {adaptation!r}.")
+        return clone(adaptation).set_params(estimator=estimator)
+    _check("adaptation", adaptation, ADAPTATIONS, SubsetPredictor)
+    made: SubsetPredictor = defaults_of(schema).make_predictor(adaptation, estimator, seed, progress)
     return made
 
 
@@ -114,28 +87,19 @@ def make_epistemic(
         return None
     if isinstance(epistemic, EpistemicEstimator):
         return copy.copy(epistemic)  # a clone would drop the fit of given members
-    if not predictor.schema_.tabular:
-        made: EpistemicEstimator | None = defaults_of(predictor.schema_).make_epistemic(epistemic, predictor, seed)
-        return made
-    kinds: dict[str, Callable[[], EpistemicEstimator]] = {
-        "ensemble": lambda: AuxiliaryEnsemble(random_state=seed, n_jobs=n_jobs, progress=progress),
-        "dropout": lambda: MCDropout(random_state=seed),
-        "distance": lambda: FeatureDistance(random_state=seed),
-    }
-    return kinds[suitable_epistemic(predictor) if epistemic == "auto" else epistemic]()
+    _check("epistemic", epistemic, EPISTEMICS, EpistemicEstimator)
+    made: EpistemicEstimator = defaults_of(predictor.schema_).make_epistemic(
+        epistemic, predictor, seed, n_jobs, progress
+    )
+    return made
 
 
 def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
-    """An unfitted policy; for ``"auto"`` one that looks ahead, which is `settled` once it is fitted."""
-    made: Policy
+    """An unfitted policy; for ``"auto"`` one that looks ahead where that may pay, which is `settled` once fitted."""
     if isinstance(policy, Policy):
-        made = clone(policy)
-    elif predictor.schema_.tabular:
-        if policy not in NAMED_POLICIES:
-            raise InvalidInput(f"policy must be one of {POLICIES} or a Policy; got {policy!r}.")
-        made = NAMED_POLICIES[policy]()
-    else:
-        made = defaults_of(predictor.schema_).make_policy(policy, predictor)
+        return clone(policy)
+    _check("policy", policy, POLICIES, Policy)
+    made: Policy = defaults_of(predictor.schema_).make_policy(policy, predictor)
     return made
 
 
@@ -158,8 +122,3 @@ def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
         return fitted
     found = fitted.settled()
     return found if found is fitted or context.prices.uniform else Planned.around(found, context)
-
-
-def defaults_of(schema: Any) -> Any:
-    """The module that resolves the names of options if rows are not those of a table; named by the schema."""
-    return schema.defaults()

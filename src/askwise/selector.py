@@ -22,12 +22,12 @@ from askwise.calibrate.crossfit import (
 from askwise.calibrate.tuning import settle
 from askwise.calibrate.unseen import digests, labeled_unseen
 from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
-from askwise.epistemic import BeliefModel, EpistemicEstimator, Novelty
+from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox
 from askwise.model.wrapped import FrozenModel, fitted_classifier
 from askwise.options import AdaptationName, EpistemicName, PolicyName
-from askwise.parameters import FINITE, POSITIVE, Jobs, Whole, check_limits
+from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.expected_saving import ExpectedSaving
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
@@ -200,8 +200,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
     def _believe(self, rows: EncodedRows, y: np.ndarray) -> None:
         """Stage 2: what the model says of a case of which only some features are known, and how sure it is."""
         self.beliefs_ = self._make_beliefs(FrozenModel(self.estimator_, self.schema_), rows, y)
-        make_novelty = Novelty if self.schema_.tabular else options.defaults_of(self.schema_).make_novelty
-        self.beliefs_.novelty = make_novelty(self.beliefs_.predictor, self._seeds["predictor"])
+        self.beliefs_.novelty = options.defaults_of(self.schema_).make_novelty(
+            self.beliefs_.predictor, self._seeds["predictor"]
+        )
         self.predictor_, self.epistemic_ = self.beliefs_.predictor, self.beliefs_.epistemic
         options.check_model(self.predictor_)
 
@@ -293,9 +294,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)
-        given = self.calibration
-        if not (given is None or (isinstance(given, str) and given == "auto") or Whole(2).allows(given)):
-            raise InvalidInput(f'calibration must be "auto", None (off) or a number of folds >= 2; got {given!r}.')
+        options.check_calibration(self.calibration)
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs(), "memory_limit": POSITIVE})
         check_budget(self.budget, 1)

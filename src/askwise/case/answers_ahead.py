@@ -10,9 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from askwise.acquisition import Acquisition
-from askwise.explain.cuts import Grouping, group_categories, group_numbers, neat_cut
-from askwise.explain.tree import Answer
-from askwise.explain.words import interval_in_words, listed_values, number
+from askwise.explain import (
+    Answer,
+    Grouping,
+    group_categories,
+    group_numbers,
+    interval_in_words,
+    listed_values,
+    neat_cut,
+    number,
+)
 from askwise.predict.similarity import Neighbors
 from askwise.table.columns import Column, plain
 

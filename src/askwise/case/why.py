@@ -10,7 +10,7 @@ import numpy as np
 from askwise.acquisition import Acquisition
 from askwise.case.answers_ahead import AnswersAhead, answers_ahead
 from askwise.case.results import Alternative, Reasons
-from askwise.explain.words import percent
+from askwise.explain import percent
 from askwise.policy.base import Policy
 from askwise.stopping.calibrated_stop import CalibratedStop
 from askwise.stopping.pays_off import PaysOff

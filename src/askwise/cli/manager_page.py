@@ -11,7 +11,7 @@ import askwise
 from askwise.cli.findings import Findings, in_hindsight
 from askwise.displays import BudgetDisplay, RejectionDisplay, SavingsDisplay
 from askwise.displays.base import WIDTH, Display, drawn
-from askwise.explain.words import percent
+from askwise.explain import percent
 from askwise.plotting import template
 from askwise.table.desk import Desk
 

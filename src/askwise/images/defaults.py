@@ -26,6 +26,7 @@ from askwise.policy.orders import Random, Static
 from askwise.predict import SubsetPredictor
 
 ADAPTER_EPOCHS, REFRESH = 20, 2
+"""Epochs of the adapter, and how many of them share drawn masks: what was compared in docs/images.md."""
 
 
 def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | str) -> SubsetPredictor:
@@ -44,10 +45,10 @@ def make_predictor(adaptation: str, estimator: Any, seed: int, progress: bool | 
     )
 
 
-def make_epistemic(epistemic: str | None, predictor: SubsetPredictor, seed: int) -> EpistemicEstimator | None:
-    """The epistemic estimator that `epistemic` names."""
-    if epistemic is None:
-        return None
+def make_epistemic(
+    epistemic: str, predictor: SubsetPredictor, seed: int, n_jobs: int | None, progress: bool | str
+) -> EpistemicEstimator:
+    """The epistemic estimator that `epistemic` names; none of them trains, so nothing runs in parallel or for long."""
     if epistemic == "auto":
         module = torch_module(predictor.estimator_)
         drops = module is not None and bool({**dropout_layers(module), **linear_layers(module)})

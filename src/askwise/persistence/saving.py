@@ -7,7 +7,7 @@ import platform
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import sklearn
@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from askwise import __version__
 from askwise.acquirer import FeatureAcquirer
-from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput
+from askwise.errors import AskwiseError, AskwiseWarning, InvalidInput, did_you_mean
 from askwise.model.black_box import BlackBox
 from askwise.model.parts import split_pipeline
 from askwise.model.wrapped import some_complete_row
 from askwise.persistence.classes import Allowed, Damaged, name_of
 from askwise.persistence.folder import read_folder, write_folder
 from askwise.persistence.foreign import is_data
-from askwise.persistence.privacy import check_arrays, without_training_rows
+from askwise.persistence.privacy import SyntheticReport, check_arrays, without_training_rows
 from askwise.persistence.rebuild import Rebuilder
 from askwise.persistence.record import Recorder
 from askwise.persistence.skops_file import needed_types, read_models, write_models
@@ -34,21 +34,22 @@ from askwise.table.schema import Schema
 STATE, ARRAYS, MODELS = "state.json", "arrays.safetensors", "models.skops"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skops", "safetensors", "torch", "xgboost", "lightgbm")
 N_ANSWERS = 5
-ROWS = ("training", "synthetic")
+Rows = Literal["training", "synthetic"]
+ROWS: tuple[str, ...] = get_args(Rows)
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError, ImportError)
 
 
 def save(
     selector: FeatureAcquirer,
     folder: str | Path,
-    rows: str = "training",
-    key_file: Any = None,
+    rows: Rows = "training",
+    key_file: str | Path | None = None,
     desk: Desk | None = None,
-) -> Any:
+) -> SyntheticReport | None:
     """Write a fitted selector; see `FeatureAcquirer.save`."""
     check_is_fitted(selector, "policy_")
     if rows not in ROWS:
-        raise InvalidInput(f"rows must be one of {ROWS}; got {rows!r}.")
+        raise InvalidInput(f"rows must be one of {ROWS}; got {rows!r}.{did_you_mean(rows, ROWS)}")
     Desk.checked(desk)
     safetensors = _import_safetensors()
     given, report = selector, None
@@ -89,7 +90,9 @@ def save(
     return report
 
 
-def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), model: Any = None) -> Any:
+def load(
+    folder: str | Path, key_file: str | Path | None = None, trusted: Iterable[str | type] = (), model: Any = None
+) -> FeatureAcquirer:
     """Load a selector that `save` has written; nothing in the folder is executed.
 
     Parameters
@@ -135,7 +138,7 @@ def load(folder: str | Path, key_file: Any = None, trusted: Iterable[Any] = (), 
     return selector
 
 
-def load_desk(folder: str | Path, key_file: Any = None) -> Desk | None:
+def load_desk(folder: str | Path, key_file: str | Path | None = None) -> Desk | None:
     """What a saved folder says about labels, units and the currency; None if nothing. See `Desk.load`."""
     found = read_folder(Path(folder), key_file, only=(DESK,))[1]
     return Desk.from_dict(read_json(found[DESK], DESK)) if DESK in found else None

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
-from pandas.api import extensions, types
+from pandas.api import types
 
 from askwise.errors import InvalidInput
 
@@ -76,7 +76,7 @@ class Column:
             seen_later = codes.max(initial=-1) >= len(self.values)
             categories = pd.Index(values) if seen_later else self.dtype.categories
             return pd.Categorical.from_codes(codes, categories=categories, ordered=self.dtype.ordered)
-        decoded = extensions.take(pd.Series(values, dtype=self.dtype).array, codes, allow_fill=True)
+        decoded = pd.Series(values, dtype=self.dtype).array.take(codes, allow_fill=True)
         if self.dtype == object:
             decoded[codes < 0] = self.missing
         return decoded
