@@ -1,4 +1,4 @@
-"""The settings of the site; `make docs` builds it into build/docs. Nothing is loaded from other sites when it is read."""
+"""The settings of the site, which `make docs` builds into build/docs. Its pages load nothing from other sites."""
 
 from __future__ import annotations
 

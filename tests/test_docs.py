@@ -55,6 +55,8 @@ def test_the_examples_for_contributors_run():
 
 
 def test_the_glossary_has_twenty_five_words_once_each():
-    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "understand" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([^|]+) \|", (ROOT / "docs" / "understand" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     words = [row.strip() for row in rows[1:] if row.strip("- ")]
     assert len(words) == len(set(words)) == 25
