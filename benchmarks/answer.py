@@ -7,7 +7,7 @@ accuracy and in log loss, mean and standard error over tables and splits. "width
 is chosen, against one width of 0.8; "similar rows" the default, which answers up to half on similar rows themselves,
 against "width"; "left out" the width for a model that cannot be cloned, whose answers are not calibrated, and neither
 are those it is compared with. "own covariance" is what pooled answers gain because classes may have covariances of
-their own, over Gaussians with one for all. docs/benchmarks.md has what was found.
+their own, over Gaussians with one for all. docs/project/benchmarks.md has what was found.
 
     python benchmarks/answer.py --splits 3
 """

@@ -3,7 +3,7 @@
 Rivals take hours. With their figures in a file, another version of ours is compared with them on the same splits and
 prices without running them again: trials in folders of `askwise bench` replace those of the same name in the file.
 
-    python benchmarks/leads.py                        # the tables of docs/benchmarks.md
+    python benchmarks/leads.py                        # the tables of docs/project/benchmarks.md
     python benchmarks/leads.py DIR                    # with the trials that `askwise bench rivals --out DIR` ran
     python benchmarks/leads.py DIR --write            # and keep these in docs/rivals.csv
 """

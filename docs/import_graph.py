@@ -1,4 +1,4 @@
-"""Draw the import graph of the packages in docs/architecture.md; `python docs/import_graph.py` rewrites it.
+"""Draw the import graph of the packages in docs/project/architecture.md; `python docs/import_graph.py` rewrites it.
 
 An arrow goes from a package to one that it imports, at import time or in a function. An arrow implied by two others
 is left out for readability.
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "askwise"
 COMPARISONS = ROOT / "research" / "src" / "askwise_bench"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "project" / "architecture.md"
 BEGIN, END = "<!-- import graph: begin -->\n", "<!-- import graph: end -->"
 LEAVES = "leaves"
 LEAF_MODULES = {"errors", "files", "locking", "metrics", "parameters", "progress", "randomness", "uncertainty"}

@@ -85,7 +85,7 @@ def fewer_random_orders(monkeypatch):
 @pytest.fixture(scope="module")
 def wine(tmp_path_factory):
     page = tmp_path_factory.mktemp("wine") / "wine.html"
-    return run("demo", "--model", "logistic", "--report", page), page
+    return run("demo", "--data", "wine", "--report", page), page
 
 
 def test_demo_compares_and_walks_and_writes(wine):
@@ -183,7 +183,7 @@ def test_demo_trains_xgboost_on_text_labels(csv, tmp_path):
 
 def test_demo_of_a_tree_prints_the_rules_of_the_last_step(tmp_path):
     page = tmp_path / "p.html"
-    result = run("demo", "--model", "tree", "--budget", 2, "--report", page)
+    result = run("demo", "--data", "wine", "--model", "tree", "--budget", 2, "--report", page)
     assert result.exit_code == 0, result.output
     after = result.stdout.split("Held-out case")[1]
     said = after[after.index("Rules that fire") : after.index("Report:")]

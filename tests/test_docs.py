@@ -24,12 +24,12 @@ def import_graph():
 
 
 def test_the_import_graph_is_the_present_one():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
     assert import_graph().page_with_graph(page) == page, "run python docs/import_graph.py"
 
 
 def test_every_package_has_a_paragraph():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Packages")[1]
+    page = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8").split("## Packages")[1]
     for package in import_graph().packages():
         assert f"**{package}**" in page
 
@@ -55,6 +55,8 @@ def test_the_examples_for_contributors_run():
 
 
 def test_the_glossary_has_twenty_five_words_once_each():
-    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([^|]+) \|", (ROOT / "docs" / "understand" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     words = [row.strip() for row in rows[1:] if row.strip("- ")]
     assert len(words) == len(set(words)) == 25

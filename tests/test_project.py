@@ -35,12 +35,12 @@ def test_the_classifiers_agree_with_the_python_that_is_required():
 
 
 def test_the_page_of_the_commands_names_every_option():
-    """docs/desk.md and the commands change together."""
+    """docs/reference/desk.md and the commands change together."""
     from typer.main import get_command
 
     from askwise.cli.app import app
 
-    page = (ROOT / "docs" / "desk.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "desk.md").read_text(encoding="utf-8")
     commands = get_command(app).commands  # type: ignore[attr-defined]
     for name in ("data", "prices", "fit", "evaluate", "explain", "acquire"):
         assert f"`askwise {name} " in page

@@ -19,7 +19,7 @@ from askwise.uncertainty import ROUNDING, as_floats
 def expected_calibration_error(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -> float:
     """Mean distance between confidence in the predicted class and its accuracy.
 
-    ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|, Eq. 27 (Appendix E). Confidence is the largest probability
+    ``ECE = sum_m |B_m| / n |acc(B_m) - conf(B_m)|``, Eq. 27 (Appendix E). Confidence is the largest probability
     of a row, and bin m of the M = `n_bins` holds the confidences in ((m - 1) / M, m / M]. Ties go to the first class.
     `y_true` (n,) are the true classes as column indices of `proba` (n, C).
 

@@ -148,18 +148,30 @@ def print_curves(console: Console, comparison: Comparison) -> None:
     console.print(f"The model with everything: {comparison.full:.1%}   (* the best of its row)")
     if comparison.note:
         console.print(comparison.note)
-    if comparison.savings is not None:
-        _print_savings(console, comparison)
 
 
-def _print_savings(console: Console, comparison: Comparison) -> None:
+def print_headline(console: Console, comparison: Comparison) -> None:
+    """What is saved in one sentence, the two prices as bars, and what is kept of each class."""
+    stopped = comparison.stopped
+    assert stopped is not None
+    console.print(f"\n{stopped.headline(comparison.priced, comparison.unit)}", style="bold")
+    summary, unit = stopped.summary, comparison.unit if comparison.priced else "features"
+    if summary.saved > 0:
+        console.print()
+        for name, amount in (("everything known", summary.everything), ("asked by askwise", summary.price)):
+            console.print(f"  {name}  {bar(console, amount / summary.everything, 40)} {amount:,.4g} {unit}".rstrip())
+    console.print(f"\n{stopped.kept_by_class()}")
+    console.print(summary.guarantee or "", style="dim")
+
+
+def print_savings(console: Console, comparison: Comparison) -> None:
     """A table of average prices, one row per share of decisions kept."""
     from rich import box
     from rich.table import Table
 
     assert comparison.savings is not None
     unit = "price" if comparison.priced else f"number of {comparison.units}"
-    console.print(f"\nAverage {unit} at which decisions are the same as with everything", style="bold")
+    console.print(f"\nAverage {unit} at which decisions are the same as with everything, in hindsight", style="bold")
     prices = comparison.savings.pivot(index="level", columns="way", values="price")
     ways = comparison.savings["way"].unique()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

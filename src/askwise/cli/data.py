@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,21 +22,23 @@ SHARES = {"train": 0.6, "calibrate": 0.2, "test": 0.2}
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; a wrong name lists them all.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="The folder (default: its name).")]
 
-HEART = {
-    "age": ("Age", "years"),
-    "sex": ("Sex (0 female, 1 male)", None),
-    "cp": ("Chest pain (1 typical, 2 atypical, 3 other, 4 none)", None),
-    "trestbps": ("Blood pressure at rest", "mmHg"),
-    "chol": ("Cholesterol", "mg/dl"),
-    "fbs": ("Fasting sugar above 120 mg/dl (0 no, 1 yes)", None),
-    "restecg": ("ECG at rest (0 normal, 1 ST-T, 2 hypertrophy)", None),
-    "thalach": ("Highest heart rate", "bpm"),
-    "exang": ("Angina in exercise (0 no, 1 yes)", None),
-    "oldpeak": ("ST depression in exercise", "mm"),
-    "slope": ("ST slope in exercise (1 up, 2 flat, 3 down)", None),
-    "ca": ("Vessels seen in fluoroscopy", None),
-    "thal": ("Thallium scan (3 normal, 6 fixed, 7 reversible)", None),
+HEART: dict[str, tuple[str, str | None, dict[int, str]]] = {
+    "age": ("Age", "years", {}),
+    "sex": ("Sex", None, {0: "female", 1: "male"}),
+    "cp": ("Chest pain", None, {1: "typical", 2: "atypical", 3: "other", 4: "none"}),
+    "trestbps": ("Blood pressure at rest", "mmHg", {}),
+    "chol": ("Cholesterol", "mg/dl", {}),
+    "fbs": ("Fasting sugar above 120 mg/dl", None, {0: "no", 1: "yes"}),
+    "restecg": ("ECG at rest", None, {0: "normal", 1: "ST-T", 2: "hypertrophy"}),
+    "thalach": ("Highest heart rate", "bpm", {}),
+    "exang": ("Angina in exercise", None, {0: "no", 1: "yes"}),
+    "oldpeak": ("ST depression in exercise", "mm", {}),
+    "slope": ("ST slope in exercise", None, {1: "up", 2: "flat", 3: "down"}),
+    "ca": ("Vessels seen in fluoroscopy", None, {}),
+    "thal": ("Thallium scan", None, {3: "normal", 6: "fixed", 7: "reversible"}),
 }
+"""Label, unit and codes of each column of heart."""
+
 TARGETS = {"heart": ("diagnosis", {0: "healthy", 1: "disease"})}
 """The name of the target and of its classes, where the original has numbers only."""
 
@@ -102,7 +105,34 @@ def _desk(dataset: Dataset) -> Desk:
 
     currency = "CAD" if dataset.prices is not None else None
     shown = HEART if dataset.name == "heart" else {}
-    return Desk(currency, {name: Shown(label, unit) for name, (label, unit) in shown.items()})
+    return Desk(
+        currency, {name: Shown(_with_codes(label, codes), unit) for name, (label, unit, codes) in shown.items()}
+    )
+
+
+def _with_codes(label: str, codes: dict[int, str]) -> str:
+    return f"{label} ({', '.join(f'{code} {word}' for code, word in codes.items())})" if codes else label
+
+
+def in_words(dataset: Dataset) -> Dataset:
+    """heart with names, answers and classes in words in place of its codes; any other data set as it is."""
+    if dataset.name != "heart" or dataset.prices is None:
+        return dataset
+    import numpy as np
+
+    from askwise.table.prices import Prices
+
+    columns = list(dataset.X.columns)
+    label = {name: HEART[name][0] for name in columns}
+    X = dataset.X.apply(lambda cells: cells.map(codes) if (codes := HEART[str(cells.name)][2]) else cells)
+    resolved = dataset.prices.resolve(columns)
+    prices = Prices(
+        {label[name]: float(price) for name, price in zip(columns, resolved.costs, strict=True)},
+        [([label[columns[i]] for i in members], saving) for members, saving in resolved.shared],
+    )
+    classes = TARGETS["heart"][1]
+    y = np.array([classes[code] for code in dataset.y.tolist()])
+    return replace(dataset, X=X.rename(columns=label), y=y, prices=prices)
 
 
 def _whole(cells: pd.Series) -> pd.Series:

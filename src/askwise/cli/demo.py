@@ -8,11 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from askwise.cli.console import as_records, make_console, print_choices, print_curves, print_json, print_rows, progress
+from askwise.cli.console import (
+    as_records,
+    make_console,
+    print_choices,
+    print_curves,
+    print_headline,
+    print_json,
+    print_rows,
+    print_savings,
+    progress,
+)
 from askwise.cli.options import Setup, check_report_path, with_options
 from askwise.cli.steps import print_rules, print_steps, print_story
 
-STEPS = 12
+STEPS = 13
 IMAGES = ("mnist",)
 RULES_SHOWN = 3
 Page = Annotated[Path, typer.Option("--report", metavar="FILE", help="Where to write the page.")]
@@ -40,19 +50,25 @@ def demo(setup: Setup, page: Page = Path("askwise-report.html")) -> None:
             "curves": comparison.curves.to_dict("records"),
             "savings": [] if comparison.savings is None else as_records(comparison.savings),
         }
+        if comparison.stopped is not None:
+            facts["stopped"] = {**vars(comparison.stopped.summary), "by_class": comparison.stopped.by_class}
         charted = {} if report.flowchart is None else {"flowchart": report.flowchart.to_dict()}
         print_json({**facts, "story": vars(story), "report": str(page), **charted})
         return
     console = make_console()
     print_rows(console, rows)
-    print_choices(console, selector.choices_)
-    print_curves(console, comparison)
+    if comparison.stopped is not None:
+        print_headline(console, comparison)
     console.print(f"\n{story.title}, true label {story.truth}", style="bold")
     if report.film is not None:
         print_steps(console, story)
     else:
         print_story(console, story)
         print_rules(console, story.trace[-1], RULES_SHOWN)
+    if comparison.savings is not None:
+        print_savings(console, comparison)
+    print_curves(console, comparison)
+    print_choices(console, selector.choices_)
     console.print(f"\nReport: {page.resolve()}", soft_wrap=True)
 
 

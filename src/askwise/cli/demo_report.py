@@ -29,6 +29,9 @@ from askwise.plotting import template
 SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_accuracy", "kept", "kept_of_worst")
 """Columns of the table of numbers that are shown in percent."""
 
+LEAST_EPISTEMIC = 0.01
+"""Nats."""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -43,6 +46,12 @@ class Report:
     comparison: Comparison | None = None
     film: Markup | None = None
     flowchart: Flowchart | None = None
+
+    @property
+    def tells_epistemic(self) -> bool:
+        """Whether epistemic uncertainty is worth a column: not where it is unknown, or as good as zero throughout."""
+        found = [step["uncertainty"]["epistemic"] for step in self.story.trace]
+        return any(value is not None and (isinstance(value, str) or value >= LEAST_EPISTEMIC) for value in found)
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:

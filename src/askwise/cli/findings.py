@@ -112,7 +112,7 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
     there = selector.schema_.any_column(selector.schema_.encode(X).observed)
     everything = float(np.mean(selector.prices_.total(there)))
     summary = (
-        _by_stop(selector.stop_.promise, run, decided, truth, everything)
+        by_stop(selector.stop_.promise, run, decided, truth, everything)
         if stopped
         else _summary_in_hindsight(savings, everything, float(np.mean(decided == truth)))
     )
@@ -126,7 +126,7 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
         asked=_asked(selector, run, desk),
         trajectory=run,
         why=selector.start().why(desk),
-        by_class=_by_class(selector.classes_, run.decision[:, -1], decided, truth) if stopped else [],
+        by_class=by_class(selector.classes_, run.decision[:, -1], decided, truth) if stopped else [],
         handover=_handed_over(selector, run),
         rejection={
             "askwise": rejection_curve(right, 1 - run.proba[:, -1].max(axis=1)),
@@ -155,7 +155,7 @@ def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Calla
     return curves
 
 
-def _by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarray, everything: float) -> Summary:
+def by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarray, everything: float) -> Summary:
     """What the calibrated stop does on these rows."""
     spent, end = run.spent_after(-1), run.decision[:, -1]
     draws = np.random.default_rng(0).choice(spent, (N_RESAMPLES, len(spent))).mean(axis=1)
@@ -171,7 +171,7 @@ def _by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarr
     )
 
 
-def _by_class(classes: np.ndarray, end: np.ndarray, decided: np.ndarray, truth: np.ndarray) -> list[dict[str, Any]]:
+def by_class(classes: np.ndarray, end: np.ndarray, decided: np.ndarray, truth: np.ndarray) -> list[dict[str, Any]]:
     """What the stop does to each class: decisions (n,) kept of those with everything known, and cases found."""
     kept, recall = share_by_class(end == decided, decided), share_by_class(end == truth, truth)
     of_everything = share_by_class(decided == truth, truth)

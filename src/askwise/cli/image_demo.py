@@ -42,7 +42,7 @@ class ImageModel:
 
 def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ImageModel, DynamicFeatureSelector, Report]:
     """Train, wrap, compare and follow one image."""
-    if setup.model is not Model.mlp or setup.adaptation is not Adaptation.auto:
+    if setup.model is not Model.logistic or setup.adaptation is not Adaptation.auto:
         raise InvalidInput(
             f"--model and --adaptation are for tables; {setup.data} trains a small network. Leave them out."
         )

@@ -173,10 +173,10 @@ class Setup(Reading):
 
     data: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A data set by name (default: wine); a wrong name lists them all."),
+        typer.Option(metavar="NAME", help="A data set by name (default: heart); a wrong name lists them all."),
     ] = None
     model: Annotated[Model, typer.Option(help="The reference model, trained in place of your validated model.")] = (
-        Model.mlp
+        Model.logistic
     )
     adaptation: Annotated[
         Adaptation,

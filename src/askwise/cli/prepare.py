@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, tell_story
+from askwise.cli.comparison import RANDOM_ORDERS, compare, flowchart, stop_in_time, tell_story
+from askwise.cli.data import in_words
 from askwise.cli.demo_report import Report
 from askwise.cli.options import RULE_MODELS, Adaptation, Setup
 from askwise.cli.user_table import load_user_table
@@ -43,7 +44,11 @@ def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceMode
     if setup.budget is not None:
         budgets = [*(budget for budget in budgets if budget < setup.budget), setup.budget]
     comparison = compare(selector, rows, budgets, setup.seed, say)
-    story = tell_story(selector, rows, comparison.trajectory)
+    if setup.budget is None:
+        say("calibrating when to stop")
+        unit = "CAD" if rows.dataset.prices is not None and not setup.price else ""
+        comparison = replace(comparison, stopped=stop_in_time(selector, rows), unit=unit)
+    story = tell_story(selector, rows, comparison)
     say("drawing a flowchart")
     chart = flowchart(selector, rows, setup.budget)
     say("drawing the report")
@@ -70,10 +75,10 @@ def about(rows: ReferenceModel, selector: DynamicFeatureSelector, setup: Setup) 
 
 def _load(source: Setup) -> Dataset:
     if source.csv is None:
-        name = source.data or "wine"
+        name = source.data or "heart"
         if name not in names():
             raise InvalidInput(f"--data: there is no data set {name!r}. The data sets are: {', '.join(names())}.")
-        return load(name)
+        return in_words(load(name))
     return load_user_table(source.csv, str(source.target), source)[0]
 
 

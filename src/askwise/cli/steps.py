@@ -67,7 +67,10 @@ def print_story(console: Console, story: Story) -> None:
             style=None if right else "red",
         )
     console.print(table)
-    print_indented(console, finality(story.trace[-1]), indent=0)
+    said = [finality(story.trace[-1]) + ".", story.ending]
+    if story.usual:
+        said.append(f"Most cases are asked in another order: {', '.join(story.usual)}.")
+    print_indented(console, " ".join(filter(None, said)), indent=0)
     print_warnings(console, story.trace[-1])
 
 

@@ -4,7 +4,8 @@
 (`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image takes about ten evaluations of
 the network. With any other adaptation ``"greedy"`` is the paper's value network. ``epistemic="auto"`` is dropout (30
 samples, before the last layer if the network has no dropout) for torch modules and distance for other models.
-``policy="static"`` acquires patches in the middle first. The comparison behind these choices is in `docs/images.md`.
+``policy="static"`` acquires patches in the middle first. The comparison behind these choices is in
+`docs/project/images.md`.
 """
 
 from __future__ import annotations
