@@ -9,7 +9,7 @@ held-out rows, under the same budgets, and beside one order for all cases.
 # %%
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -19,9 +19,8 @@ from askwise import DynamicFeatureSelector
 from askwise.baselines import DIME, StaticCMI
 from askwise.displays import BudgetDisplay
 
-X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-X = X[[name for name in X.columns if "mean" in name]]
-X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+X, y = load_wine(return_X_y=True, as_frame=True)
+X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
 model = make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=300, random_state=0)).fit(X, y)
 selector = DynamicFeatureSelector(model, epistemic=None, random_state=0).fit(X, y)
 

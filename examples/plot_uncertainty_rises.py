@@ -37,7 +37,9 @@ def diagnose(rows):
 part = np.arange(0, n, 6)
 labels = np.where(ill, "ill", "healthy")
 model = wrap(diagnose, classes=["healthy", "ill"])
-selector = DynamicFeatureSelector(model, epistemic=None, policy="greedy", random_state=0).fit(X.iloc[part], labels[part])
+selector = DynamicFeatureSelector(model, epistemic=None, policy="greedy", random_state=0).fit(
+    X.iloc[part], labels[part]
+)
 
 case = selector.start()
 for name in X.columns:
