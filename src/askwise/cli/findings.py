@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,10 @@ INTERVAL = 0.95
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 N_RESAMPLES = 500
+COSTS_SOMETHING = 0.01
+"""Share of the price of everything from which a feature is said to cost something."""
+MOST_LISTED = 10
+"""Cases that are listed where no rule says which to hand over."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Findings:
     by_class: list[dict[str, Any]]
     handover: dict[str, Any] | None
     rejection: dict[str, tuple[np.ndarray, np.ndarray]]
+    first_paid: list[dict[str, Any]] = field(default_factory=list)
+    least_certain: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def cheaper(self) -> dict[str, list[tuple[float, float, float]]]:
@@ -91,6 +97,8 @@ class Findings:
             "curves": as_records(self.curves),
             "full": {"accuracy": self.summary.full_accuracy, "ece": self.full_ece},
             "asked": self.asked,
+            "first_paid": self.first_paid,
+            "least_certain": self.least_certain,
             "why": self.why,
             "by_class": self.by_class,
             "handover": self.handover,
@@ -128,6 +136,8 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
         why=selector.start().why(desk),
         by_class=by_class(selector.classes_, run.decision[:, -1], decided, truth) if stopped else [],
         handover=_handed_over(selector, run),
+        first_paid=_first_paid(selector, run, desk),
+        least_certain=_least_certain(run),
         rejection={
             "askwise": rejection_curve(right, 1 - run.proba[:, -1].max(axis=1)),
             "everything known": rejection_curve(decided == truth, 1 - full.max(axis=1)),
@@ -192,6 +202,33 @@ def by_class(classes: np.ndarray, end: np.ndarray, decided: np.ndarray, truth: n
             }
         )
     return found
+
+
+def _first_paid(selector: Any, run: Trajectory, desk: Desk) -> list[dict[str, Any]]:
+    """The first feature that costs something, with the share of the cases in which it is that one."""
+    paid = (run.order >= 0) & (run.costs >= COSTS_SOMETHING * selector.prices_.total())
+    first = run.order[paid.any(axis=1), paid.argmax(axis=1)[paid.any(axis=1)]]
+    counts = np.bincount(first, minlength=len(run.features))
+    return [
+        {
+            "feature": run.features[i],
+            "label": desk.label(run.features[i]),
+            "price": float(selector.prices_.costs[i]),
+            "share": float(counts[i] / len(run.order)),
+        }
+        for i in np.argsort(-counts, kind="stable")
+        if counts[i]
+    ]
+
+
+def _least_certain(run: Trajectory) -> list[dict[str, Any]]:
+    """The cases that end with the least probable decision, the least certain first."""
+    at_end = run.proba[:, -1].max(axis=1)
+    numbers = np.arange(len(at_end)) if run.index is None else run.index.to_numpy()
+    return [
+        {"case": int(numbers[i]) + 1, "decision": plain(run.predict(-1)[i]), "probability": float(at_end[i])}
+        for i in np.argsort(at_end, kind="stable")[:MOST_LISTED]
+    ]
 
 
 def _handed_over(selector: Any, run: Trajectory) -> dict[str, Any] | None:
