@@ -29,6 +29,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
 
     .. math:: e(x_S) = \frac{1}{k} \sum_i D_{KL}(p_{\theta_i}(y \mid x_S) \,\|\, p_\theta(y \mid x_S))
 
+    It is `askwise.uncertainty.epistemic_divergence` of the members (`mutual_information` around their mean).
+
     Members have the class and the parameters of the wrapped model (of the last step of a Pipeline, whose fitted
     preparation they share), another seed, and an adaptation to subsets each.
 

@@ -183,7 +183,7 @@ class _Episode:
 
 
 def _update(online: Any, target: Any, optimizer: Any, batch: list[Any], gamma: float) -> None:
-    """One gradient step on the squared Bellman error of Eq. 10, the maximum taken over buyable features."""
+    """One gradient step on the Bellman error of Eq. 10, by the smooth L1 loss; the maximum is over buyable features."""
     import torch
 
     inputs, action, reward, later, buyable = batch

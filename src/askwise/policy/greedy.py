@@ -21,6 +21,7 @@ from askwise.value import (
     Value,
     ValueEstimator,
     by_rule,
+    gain,
     per_cost,
     price_power,
 )
@@ -101,7 +102,7 @@ class Greedy(Policy):
         """(n, M) expected gain of each feature, whatever its price."""
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
-        return discrepancy + weight * epistemic
+        return gain(discrepancy, epistemic, weight)
 
 
 def completing(context: PolicyContext) -> BeliefModel:

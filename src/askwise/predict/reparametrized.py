@@ -29,7 +29,8 @@ class ReparametrizedPredictor(SubsetPredictor):
     r"""The wrapped model on mean-imputed rows, reparametrized by the mask.
 
     Initialized to the imputed model and trained on random masks to lower the expected log loss (Eq. 7). It is used
-    only for subset sizes at which it lowers the loss on held-out rows.
+    only for subset sizes at which it lowers the loss on held-out rows. What a mask changes is in `adapters`: for the
+    last layer, `ScaleAndShift`.
 
     Parameters
     ----------

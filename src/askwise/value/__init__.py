@@ -1,7 +1,7 @@
 """The expected value of a feature before it is acquired: v_q of the paper, from completions or by a network."""
 
 from askwise.value.base import State, Value
-from askwise.value.gain import PRICE_RULES, by_rule, per_cost, price_power
+from askwise.value.gain import PRICE_RULES, by_rule, gain, per_cost, price_power
 from askwise.value.neighbors import NeighborValue
 from askwise.value.network import ValueEstimator
 from askwise.value.savings import NeighborSavings, Savings
@@ -17,6 +17,7 @@ __all__ = [
     "Value",
     "ValueEstimator",
     "by_rule",
+    "gain",
     "held_out_states",
     "per_cost",
     "price_power",

@@ -1,10 +1,28 @@
-"""The gain of a feature (higher is better) in proportion to its price."""
+"""The gain of a feature (higher is better), and the gain in proportion to its price."""
 
 from __future__ import annotations
 
 import numpy as np
 
 PRICE_RULES = ("auto", "per price", "root")
+
+
+def gain(discrepancy: np.ndarray, epistemic: np.ndarray, risk_weight: float) -> np.ndarray:
+    r"""Eq. 9 with its signs turned: :math:`[u(S) - u(S + i)] + \lambda [e(S) - e(S + i)]`, whatever the price.
+
+    Parameters
+    ----------
+    discrepancy, epistemic
+        Expected reductions of u and of e by each feature, of the same shape.
+    risk_weight
+        The paper's lambda.
+
+    Examples
+    --------
+    >>> gain(np.array([0.2, 0.1]), np.array([0.0, 0.5]), risk_weight=0.1).round(3).tolist()
+    [0.2, 0.15]
+    """
+    return np.asarray(discrepancy + risk_weight * epistemic)
 
 
 def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:

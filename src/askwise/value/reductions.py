@@ -231,7 +231,11 @@ def _agreement(found: PredictedOutcomes, around_the_mean: bool) -> np.ndarray:
 
 
 def _divergence_of_members(proba: np.ndarray, before: np.ndarray, around_the_mean: bool) -> np.ndarray:
-    """((1 + k) C, b), the primary prediction first, and p(y | x_S) (C, b) -> e of Eq. 13 (or Eq. 17), (b,)."""
+    """((1 + k) C, b), the primary prediction first, and p(y | x_S) (C, b) -> e of Eq. 13 (or Eq. 17), (b,).
+
+    `askwise.uncertainty.epistemic_divergence` (`mutual_information`) for arrays with the classes first and a smoothed
+    primary prediction.
+    """
     n_classes = len(before)
     members = proba[n_classes:]
     mean = members.reshape(-1, *before.shape).mean(axis=0)

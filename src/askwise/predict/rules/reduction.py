@@ -1,4 +1,7 @@
-"""Rules under any mask: conditions removed, confidences re-estimated and cached (App. C.2 and C.3)."""
+"""Rules under any mask: conditions removed, rows counted anew and cached (App. C.2 and C.3).
+
+The confidences follow from the counts in `aggregation`.
+"""
 
 from __future__ import annotations
 
