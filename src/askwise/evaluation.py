@@ -78,10 +78,10 @@ def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from askwise import DynamicFeatureSelector
     >>> X, y = load_wine(return_X_y=True)
-    >>> selector = DynamicFeatureSelector(LogisticRegression(max_iter=10_000), random_state=0).fit(X, y)
+    >>> selector = DynamicFeatureSelector(GaussianNB(), random_state=0).fit(X, y)
     >>> [float(end.spent.max()) for end in final_states(selector, X[:5], budgets=[1, 3])]
     [1.0, 3.0]
     """
