@@ -649,7 +649,7 @@ def test_a_misspelt_option_is_told_the_nearest_name():
             DynamicFeatureSelector(LogisticRegression()).set_params(**{name: given}).fit(X, y)
     with pytest.raises(InvalidInput, match=r"got 7\.$"):
         DynamicFeatureSelector(LogisticRegression()).set_params(policy=7).fit(X, y)
-    with pytest.raises(InvalidInput, match="calibration must be .*Did you mean 'auto'"):
+    with pytest.raises(InvalidInput, match=r"calibration must be .*Did you mean 'auto'"):
         DynamicFeatureSelector(LogisticRegression()).set_params(calibration="outo").fit(X, y)
 
 

@@ -378,10 +378,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         Examples
         --------
         >>> from sklearn.datasets import load_wine
-        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.naive_bayes import GaussianNB
         >>> from askwise import DynamicFeatureSelector
         >>> X, y = load_wine(return_X_y=True, as_frame=True)
-        >>> model = LogisticRegression(max_iter=10_000)
+        >>> model = GaussianNB()
         >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X[::2], y[::2])
         >>> stop = selector.calibrate_stop(X[1::2], agreement=0.95)
         >>> stop.price < 0.7 * stop.everything

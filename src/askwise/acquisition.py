@@ -49,6 +49,21 @@ class Acquisition:
         The weight of epistemic uncertainty in a gain, for policies that do not set their own.
     ids
         (n,) number of each case, which seeds random policies; 0 to n - 1 by default.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> state.buyable().tolist(), state.belief.proba.shape
+    ([[True, True, True, True], [True, True, True, True]], (2, 3))
     """
 
     def __init__(
@@ -170,7 +185,23 @@ class Acquisition:
 
 
 def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
-    """`policy.scores`, with its shape checked and NaN refused."""
+    """`policy.scores`, with its shape checked and NaN refused.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import checked_scores, nothing_known
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> checked_scores(selector.policy_, state).shape
+    (2, 4)
+    """
     scores = np.asarray(policy.scores(state), dtype=float)
     if scores.shape != state.mask.shape or np.isnan(scores).any():
         problem = "NaN" if scores.shape == state.mask.shape else f"shape {scores.shape}"
@@ -184,7 +215,26 @@ def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
 def purchases(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Acquire until every row is finished; yields (features, prices paid) after each step, -1 = no feature."""
+    """Acquire until every row is finished; yields (features, prices paid) after each step, -1 = no feature.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known, purchases
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> state.left[:] = 2
+    >>> for features, prices_paid in purchases(state, truth.values, selector.policy_):
+    ...     print(features.shape, prices_paid.tolist())
+    (2,) [1.0, 1.0]
+    (2,) [1.0, 1.0]
+    """
     done = np.zeros(len(state.mask), dtype=bool)
     while True:
         buyable = state.buyable() & ~done[:, None]
@@ -206,7 +256,26 @@ def purchases(
 def steps(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, Assessment]]:
-    """`purchases` with what is said after each: yields (features, prices paid, assessment), first the start."""
+    """`purchases` with what is said after each: yields (features, prices paid, assessment), first the start.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known, steps
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> state.left[:] = 1
+    >>> for features, prices_paid, said in steps(state, truth.values, selector.policy_):
+    ...     print(prices_paid.tolist(), said.proba.shape)
+    [0.0, 0.0] (2, 3)
+    [1.0, 1.0] (2, 3)
+    """
     n = len(state.mask)
     found = state.beliefs.assess(state.belief, state.rows)
     yield np.full(n, -1), np.zeros(n), found
@@ -226,6 +295,22 @@ def run_episodes(
     """Acquire features for all rows until budget or features run out or the stopping rule is met.
 
     `truth` (n, D) holds the cells that a purchase reveals; the policy only sees what is in `state`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known, run_episodes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> state.left[:] = 2
+    >>> run_episodes(state, truth.values, selector.policy_)
+    <Trajectory: 2 cases, up to 2 purchases; to_frame() has a row per step>
     """
     start = state.mask.copy()
     most_steps = int((~start).sum(axis=1).max(initial=0)) + 1
@@ -258,6 +343,20 @@ class PolicyMasks:
         A fitted policy.
     schema, prices, beliefs
         As in `Acquisition`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.acquisition import PolicyMasks
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> masks = PolicyMasks(selector.policy_, selector.schema_, selector.prices_, selector.beliefs_)
+    >>> masks(X[:3], np.random.default_rng(0)).shape
+    (3, 4)
     """
 
     def __init__(self, policy: Policy, schema: Schema, prices: Prices, beliefs: BeliefModel) -> None:
@@ -285,7 +384,23 @@ def nothing_known(
     risk_weight: float = 0.0,
     ids: np.ndarray | None = None,
 ) -> Acquisition:
-    """Cases of which nothing is known, with an unlimited budget; the features present in `truth` are available."""
+    """Cases of which nothing is known, with an unlimited budget; the features present in `truth` are available.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth = schema.encode(X[:2])
+    >>> state = nothing_known(schema, prices, beliefs, truth)
+    >>> state.mask.any(axis=1).tolist(), state.left.tolist()
+    ([False, False], [inf, inf])
+    """
     n = len(truth)
     return Acquisition(
         schema,

@@ -9,11 +9,31 @@ from typing import Any
 
 
 class AskwiseError(Exception):
-    """Base class of the errors that askwise raises."""
+    """Base class of the errors that askwise raises.
+
+    Examples
+    --------
+    >>> from askwise import AskwiseError, Prices
+    >>> try:
+    ...     Prices([1.0, -2.0]).resolve(["age", "iron"])
+    ... except AskwiseError as error:
+    ...     print(str(error).partition(";")[0])
+    costs: the price of 'iron' must be a finite number >= 0 (0 = free)
+    """
 
 
 class InvalidInput(AskwiseError, ValueError):  # noqa: N818 - a name of the public contract
-    """A value given by the caller cannot be used; the message says which, why, and what to do."""
+    """A value given by the caller cannot be used; the message says which, why, and what to do.
+
+    Examples
+    --------
+    >>> from askwise import InvalidInput, Prices
+    >>> try:
+    ...     Prices([1.0, -2.0]).resolve(["age", "iron"])
+    ... except InvalidInput as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
 
 
 class AskwiseWarning(UserWarning):

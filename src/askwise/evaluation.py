@@ -16,9 +16,20 @@ from askwise.stopping.rules import Stopping
 from askwise.table.error_costs import decide
 from askwise.table.prices import Prices, affordable
 
+__all__ = ["FinalState", "default_budgets", "final_states", "measures"]
+
 
 def default_budgets(prices: Prices) -> list[float]:
-    """1..10 features where all cost the same, else 5 %..50 % of the price of everything."""
+    """1..10 features where all cost the same, else 5 %..50 % of the price of everything.
+
+    Examples
+    --------
+    >>> from askwise import Prices
+    >>> default_budgets(Prices([2, 2, 2]).resolve(["a", "b", "c"]))
+    [2.0, 4.0, 6.0]
+    >>> default_budgets(Prices([4, 6, 10]).resolve(["a", "b", "c"]))[:3]
+    [1.0, 2.0, 3.0]
+    """
     costs = np.asarray(prices.costs, dtype=float)
     paid = costs[costs > 0]
     if prices.uniform and len(paid):
@@ -27,7 +38,21 @@ def default_budgets(prices: Prices) -> list[float]:
 
 
 class FinalState(NamedTuple):
-    """The final state of cases: prediction (n, C), cost spent (n,), and known features (n, M)."""
+    """The final state of cases: prediction (n, C), cost spent (n,), and known features (n, M).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.evaluation import final_states
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> end = final_states(selector, X[:5], budgets=[2])[0]
+    >>> end.proba.shape, end.spent.tolist(), end.mask.sum(axis=1).tolist()
+    ((5, 3), [2.0, 2.0, 2.0, 2.0, 2.0], [2, 2, 2, 2, 2])
+    """
 
     proba: np.ndarray
     spent: np.ndarray
@@ -53,10 +78,10 @@ def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from askwise import DynamicFeatureSelector
     >>> X, y = load_wine(return_X_y=True)
-    >>> selector = DynamicFeatureSelector(LogisticRegression(max_iter=10_000), random_state=0).fit(X, y)
+    >>> selector = DynamicFeatureSelector(GaussianNB(), random_state=0).fit(X, y)
     >>> [float(end.spent.max()) for end in final_states(selector, X[:5], budgets=[1, 3])]
     [1.0, 3.0]
     """
@@ -107,7 +132,21 @@ def ends_of_each_budget(
 
 
 def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
-    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost."""
+    """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.evaluation import final_states, measures
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> end = final_states(selector, X, budgets=[1])[0]
+    >>> list(measures(y, end))
+    ['accuracy', 'balanced_accuracy', 'log_loss', 'ece', 'spent', 'features']
+    """
     predicted = decide(end.proba, error_costs)
     proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
     found = {

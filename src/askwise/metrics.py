@@ -48,6 +48,11 @@ def calibration_surplus(y_true: ArrayLike, proba: ArrayLike, n_bins: int = 15) -
 
     The calibration error is the sum of absolute values per row. Sums over several small test sets can be pooled before
     that: on 36 rows even a calibrated model has an error of .07.
+
+    Examples
+    --------
+    >>> calibration_surplus([0, 0, 0, 1], [[0.9, 0.1]] * 4, n_bins=3).round(2).tolist()
+    [0.0, 0.0, -0.6]
     """
     y_true, proba = _check_labeled(y_true, proba)
     if not Whole(1).allows(n_bins):

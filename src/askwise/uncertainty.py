@@ -117,7 +117,20 @@ def confidence_gap(proba: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """The uncertainties of some predictions, as arrays of one shape; NaN where a number is unknown."""
+    """The uncertainties of some predictions, as arrays of one shape; NaN where a number is unknown.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> found = selector.uncertainty(X[:3])
+    >>> found.total.shape, list(found.as_dict())
+    ((3,), ['total', 'aleatoric', 'mutual_information', 'epistemic', 'variance', 'confidence_gap', 'novelty'])
+    """
 
     total: np.ndarray  # entropy of the primary prediction
     aleatoric: np.ndarray  # mean entropy of the members
@@ -166,7 +179,13 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
 
 
 def as_floats(owner: str, values: ArrayLike) -> np.ndarray:
-    """`values` as an array of floats; `owner` names the parameter in the error."""
+    """`values` as an array of floats; `owner` names the parameter in the error.
+
+    Examples
+    --------
+    >>> as_floats("proba", [0, 1]).tolist()
+    [0.0, 1.0]
+    """
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):

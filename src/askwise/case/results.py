@@ -56,7 +56,20 @@ class HandoverAdvice(TypedDict):
 
 
 class Report(State):
-    """Everything about a case; the result of `Session.report`."""
+    """Everything about a case; the result of `Session.report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> report = selector.start({"x2": 4.5}).report()
+    >>> report["known"], report["prediction"], report["spent"]
+    ({'x2': 4.5}, 1, 0.0)
+    """
 
     known: dict[str, Any]
     unavailable: list[str]
@@ -82,7 +95,20 @@ class Alternative(TypedDict):
 
 
 class Reasons(TypedDict):
-    """Why a feature comes next, or why none does; the result of `Session.why`."""
+    """Why a feature comes next, or why none does; the result of `Session.why`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> why = selector.start().why()
+    >>> why["feature"], why["advice"]
+    ('x3', 'ask')
+    """
 
     advice: Literal["ask", "stop", "nothing left", "hand over"]
     decision: Any

@@ -36,6 +36,18 @@ class Suggestion:
     """The feature to acquire next, its current price, its expected gain per cost, and all candidates.
 
     `ranking` lists (feature, current price, gain per cost), best first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> suggestion = selector.start(budget=2).suggest()
+    >>> suggestion.feature, suggestion.cost, len(suggestion.ranking)
+    ('x3', 1.0, 4)
     """
 
     feature: str
@@ -56,7 +68,24 @@ class Suggestion:
 
 
 class Session:
-    """The acquisition of features for one case; created by `DynamicFeatureSelector.start`."""
+    """The acquisition of features for one case; created by `DynamicFeatureSelector.start`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> session = selector.start(budget=2)
+    >>> session.suggest().feature
+    'x3'
+    >>> session.answer("x2", 1.4)
+    >>> session.report()["prediction"]
+    0
+    >>> session.undo()
+    """
 
     def __init__(
         self,

@@ -25,7 +25,20 @@ MOST_CANDIDATES = 30
 
 @dataclass(frozen=True)
 class SuggestedSet:
-    """Features to order together, the price of all, and their expected gain in nats; `dataclasses.asdict` for JSON."""
+    """Features to order together, the price of all, and their expected gain in nats; `dataclasses.asdict` for JSON.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> found = selector.start().suggest_set(price=2)
+    >>> len(found.features), found.price
+    (2, 2.0)
+    """
 
     features: list[str]
     price: float

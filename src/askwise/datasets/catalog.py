@@ -59,7 +59,13 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names() -> list[str]:
-    """The names that `load` accepts, in alphabetical order."""
+    """The names that `load` accepts, in alphabetical order.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ['breast_cancer', 'bupa', 'cirrhosis']
+    """
     return sorted(_LOADERS)
 
 

@@ -99,6 +99,16 @@ class ImageDataset:
 
     `images` are (N, C, H, W) uint8, colors first; those of Imagenette are decoded when they are indexed
     (`EncodedImages`), and ``np.asarray`` decodes all of them. `y` are class numbers, named by `class_names`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from askwise.datasets import ImageDataset
+    >>> blank = np.zeros((4, 1, 8, 8), dtype=np.uint8)
+    >>> y = np.array([0, 1, 0, 1])
+    >>> data = ImageDataset("blank", blank, y, blank[:2], y[:2], ("no", "yes"), "Made up")
+    >>> data.images.shape
+    (4, 1, 8, 8)
     """
 
     name: str
@@ -129,6 +139,15 @@ def load_images(name: str, *, size: int | None = None) -> ImageDataset:
         One of the three.
     size
         Only for Imagenette: height and width of the images in pixels; None means 128.
+
+    Examples
+    --------
+    >>> from askwise.datasets import load_images
+    >>> load_images("mnist").images.shape  # doctest: +SKIP
+    >>> load_images("minst")
+    Traceback (most recent call last):
+        ...
+    askwise.errors.InvalidInput: load_images: name must be one of cifar10, imagenette, mnist; got 'minst'.
     """
     if not isinstance(name, str) or name not in _LOADERS:
         raise InvalidInput(f"load_images: name must be one of {', '.join(_LOADERS)}; got {name!r}.")

@@ -23,6 +23,15 @@ class SyntheticDataset(Dataset, ABC):
     ----------
     classes
         The labels in the order of the columns of `exact_proba`, (C,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from askwise.datasets import make_gaussian
+    >>> data = make_gaussian(100, random_state=0)
+    >>> nothing = np.zeros(data.X.shape, dtype=bool)
+    >>> data.exact_proba(data.X, nothing)[0].round(2).tolist()
+    [0.33, 0.33, 0.33]
     """
 
     classes: np.ndarray

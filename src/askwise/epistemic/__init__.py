@@ -23,7 +23,20 @@ __all__ = [
 
 
 def suitable_epistemic(predictor: SubsetPredictor) -> str:
-    """What ``epistemic="auto"`` uses: an ensemble where members can be trained, else dropout, else distance."""
+    """What ``epistemic="auto"`` uses: an ensemble where members can be trained, else dropout, else distance.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import suitable_epistemic
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> suitable_epistemic(predictor)
+    'ensemble'
+    """
     if not isinstance(unfrozen(predictor.estimator_), BlackBox):
         labels = predictor.classes_[predictor.training_labels_]
         return "ensemble" if can_train_members(predictor, labels) else "distance"

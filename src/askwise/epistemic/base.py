@@ -20,6 +20,26 @@ class EpistemicEstimator(BaseEstimator):
 
     One with members sets `_models`, to be stacked beside the wrapped model where the predictor averages it over
     completions, or else `_separate`, a predictor for each member.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import BeliefModel, EpistemicEstimator
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> class TwoStrategies(EpistemicEstimator):
+    ...     def _fit(self, predictor):
+    ...         rows, y = predictor.training_rows_, predictor.training_labels_
+    ...         self._separate = [
+    ...             ImputedPredictor(predictor.estimator_, strategy).fit_encoded(predictor.model_, rows, y)
+    ...             for strategy in ("zero", "marginal")
+    ...         ]
+    >>> beliefs = BeliefModel(predictor, TwoStrategies().fit(predictor))
+    >>> beliefs.believe(predictor.schema_.encode(X[:5])).members.shape
+    (2, 5, 3)
     """
 
     _models: Sequence[Any] = ()

@@ -42,6 +42,20 @@ class Assessment:
         (n, C) probability that the full row is decided for a class.
     uncertainty
         The uncertainties, (n,) each.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> ends = selector.acquire(X[:3], budget=2).ends
+    >>> ends.decision.tolist()
+    [0, 0, 0]
+    >>> bool((ends.decision_is_final <= 1).all())
+    True
     """
 
     proba: np.ndarray
@@ -90,6 +104,21 @@ class BeliefModel:
         (C, C) cost of deciding for a class (column) where another is true (row); None = the most probable class.
     calibration
         Calibrates the answers about incomplete rows, and the agreement; None leaves them as they are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> beliefs = BeliefModel(predictor, AuxiliaryEnsemble(2, random_state=0).fit(predictor))
+    >>> rows = predictor.schema_.encode(X[:5])
+    >>> belief = beliefs.believe(rows)
+    >>> belief.proba.shape, beliefs.uncertainty(belief, rows).epistemic.shape
+    ((5, 3), (5,))
     """
 
     def __init__(

@@ -28,6 +28,21 @@ class FeatureDistance(EpistemicEstimator):
     model's log probabilities and scaled inputs together (any other). Hidden cells are filled with typical values.
     The mean distance to the `n_neighbors` nearest training rows is given in units of its median over the training
     rows. There are no members: the other ensemble quantities are NaN.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import BeliefModel, FeatureDistance
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> beliefs = BeliefModel(predictor, FeatureDistance(random_state=0).fit(predictor))
+    >>> rows = predictor.schema_.encode([X[0], X[0] + 20])
+    >>> near, far = beliefs.uncertainty(beliefs.believe(rows), rows).epistemic
+    >>> bool(near < far)
+    True
     """
 
     def __init__(self, n_neighbors: int = 10, *, max_rows: int = 2000, random_state: Any = None) -> None:

@@ -22,6 +22,21 @@ class MCDropout(EpistemicEstimator):
     """Members of a torch module with dropout: the same network under `n_samples` fixed dropout masks.
 
     Around a reparametrized module each member has the same adaptation, applied to the network under dropout.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise import wrap
+    >>> from askwise.epistemic import BeliefModel, MCDropout
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> _ = torch.manual_seed(0)
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(), torch.nn.Linear(8, 3))
+    >>> predictor = ImputedPredictor(wrap(net, classes=[0, 1, 2])).fit(X, y)
+    >>> beliefs = BeliefModel(predictor, MCDropout(10, random_state=0).fit(predictor))
+    >>> beliefs.believe(predictor.schema_.encode(X[:5])).members.shape
+    (10, 5, 3)
     """
 
     def __init__(self, n_samples: int = 30, *, random_state: Any = None) -> None:

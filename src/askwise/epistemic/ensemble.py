@@ -47,6 +47,19 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         Fitted members to use instead of training some; needed for a callable or a torch module.
     random_state, n_jobs, progress
         Seed; parallel fits; whether to show a progress bar.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> beliefs = BeliefModel(predictor, AuxiliaryEnsemble(3, random_state=0).fit(predictor))
+    >>> beliefs.believe(predictor.schema_.encode(X[:5])).members.shape
+    (3, 5, 3)
     """
 
     n_members: int = 5

@@ -56,6 +56,20 @@ class Novelty:
         A fitted predictor, which has the training rows.
     seed
         Seed of the rows and subsets from which the usual distances are estimated.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise.epistemic import Novelty
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> rows = predictor.schema_.encode([[5.0, 3.0, 1.5, 0.2], [50.0, 3.0, 1.5, 0.2]])
+    >>> near, far = Novelty(predictor).excess(rows)
+    >>> bool(near < 1 < far)
+    True
     """
 
     def __init__(self, predictor: SubsetPredictor, seed: int = 0) -> None:

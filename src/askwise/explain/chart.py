@@ -59,6 +59,21 @@ class Flowchart:
         Number of rows that the chart was grown on; the leaves count them.
     measured
         Its `Agreement` on the held-out rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> chart = selector.flowchart(X, max_depth=1)
+    >>> print(chart.to_text().partition("Decides")[0])
+    x3? (price 1)
+    ├─•under 0.5 => 0 █████████░ 92%, 35 rows, price 1
+    ├─ 0.5 to under 1.65 => 1 █████████░ 88%, 34 rows, price 1
+    └─ 1.65 or more => 2 █████████░ 94%, 31 rows, price 1
     """
 
     root: Node

@@ -20,6 +20,11 @@ class Grouping(NamedTuple):
     """The groups of the values of a column, and the log-likelihood that they gain over one group.
 
     `cuts` of a number: a value belongs to the group above the cuts that it reaches. `codes` of a category, by group.
+
+    Examples
+    --------
+    >>> Grouping(2.5, [13.0], []).n_groups
+    2
     """
 
     gain: float
@@ -49,6 +54,11 @@ def group_categories(codes: np.ndarray, labels: Sequence[np.ndarray], fewest: in
 
     They are ordered by the most frequent first label and the average of the last, which for two classes makes the
     search over all groupings exact (Breiman et al., 1984, Theorem 4.5), and then cut like numbers.
+
+    Examples
+    --------
+    >>> group_categories(np.array([0, 1, 2] * 10), [np.array([0, 1, 1] * 10)], fewest=5).codes
+    [[0], [1, 2]]
     """
     present, which = np.unique(codes.astype(int), return_inverse=True)
     mode = _counts(which, labels[0]).argmax(axis=1)

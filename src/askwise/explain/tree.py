@@ -10,7 +10,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Answer:
-    """A set of answers to a question: numbers from `low` to below `high`, or categories (`codes`), or no value."""
+    """A set of answers to a question: numbers from `low` to below `high`, or categories (`codes`), or no value.
+
+    Examples
+    --------
+    >>> Answer(low=1.0, high=2.0).holds(np.array([0.5, 1.0, 2.0])).tolist()
+    [False, True, False]
+    """
 
     low: float | None = None
     high: float | None = None

@@ -35,7 +35,13 @@ def name(text: object, longest: int = LONGEST_NAME) -> str:
 
 
 def number(value: float) -> str:
-    """A cut or a price as people write it."""
+    """A cut or a price as people write it.
+
+    Examples
+    --------
+    >>> number(2.50), number(1234567.0)
+    ('2.5', '1,234,567')
+    """
     return f"{value:,.0f}" if abs(value) >= 1e6 and value == int(value) else f"{value:.6g}"
 
 
@@ -45,7 +51,13 @@ def price(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in whole percent that says 100 only where it is all."""
+    """A share in whole percent that says 100 only where it is all.
+
+    Examples
+    --------
+    >>> percent(0.994), percent(0.999), percent(1.0)
+    ('99%', '99%', '100%')
+    """
     return f"{min(round(100 * share), 99) if share < 1 else 100}%"
 
 
@@ -76,14 +88,29 @@ def answer(chart: Flowchart, node: Question, given: Answer) -> str:
 
 
 def listed_values(column: Column, codes: Sequence[float]) -> str:
-    """Categories by their codes, the first few."""
+    """Categories by their codes, the first few.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from askwise.table.schema import read_table
+    >>> schema, rows = read_table(pd.DataFrame({"color": ["red", "blue"]}))
+    >>> listed_values(schema.columns[0], rows.values[:, 0])
+    'red, blue'
+    """
     shown = [name(column.show(code), 30) for code in codes]
     more = len(shown) - MOST_VALUES
     return ", ".join(shown) if more <= 1 else f"{', '.join(shown[:MOST_VALUES])} and {more} more"
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
-    """Numbers from `low` to below `high`."""
+    """Numbers from `low` to below `high`.
+
+    Examples
+    --------
+    >>> interval_in_words(None, 2.5), interval_in_words(2.5, 4.0), interval_in_words(4.0, None)
+    ('under 2.5', '2.5 to under 4', '4 or more')
+    """
     if low is None:
         return "any value" if high is None else f"under {number(high)}"
     return f"{number(low)} or more" if high is None else f"{number(low)} to under {number(high)}"

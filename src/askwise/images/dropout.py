@@ -38,6 +38,18 @@ class PatchDropout(EpistemicEstimator):
         Dropout rate for a network without dropout layers.
     random_state
         Seed of the masks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.vision import PatchDropout, PatchGrid, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> selector = DynamicFeatureSelector(net, groups=PatchGrid(2, 2), epistemic=PatchDropout(5), random_state=0)
+    >>> selector.fit(images, y).uncertainty(images[:3]).epistemic.shape
+    (3,)
     """
 
     def __init__(self, n_samples: int = 30, *, rate: float = 0.2, random_state: Any = None) -> None:

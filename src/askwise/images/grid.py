@@ -110,10 +110,16 @@ class ImageSchema(Schema):
         self._check_units(images.dtype, values, "X")
         return EncodedRows(values)
 
-    def decode(self, rows: EncodedRows, columns: Iterable[int] | None = None, framed: bool | None = None) -> Any:
+    def decode(
+        self,
+        rows: EncodedRows,
+        columns: Iterable[int] | None = None,
+        framed: bool | None = None,
+        typed: bool | None = None,
+    ) -> Any:
         """Completed rows -> images (n, C, H, W), in the dtype of the training images wherever the pixels allow it."""
         assert columns is None, "an image has no columns to pick"
-        whole = self.dtype.kind == "f" or bool(self.castable(rows.values).all())
+        whole = bool(self.castable(rows.values).all()) if typed is None else typed
         return rows.values.astype(self.dtype if whole else np.float32).reshape(len(rows), *self.shape)
 
     def castable(self, values: np.ndarray, columns: Iterable[int] | None = None) -> np.ndarray:

@@ -14,6 +14,12 @@ def small_cnn(n_classes: int, n_channels: int = 1, width: int = 16) -> Any:
 
     Two convolutions, then max pooling to a 4 x 4 grid, which keeps the positions of patches. On one core an image of
     28 x 28 takes 0.2 ms, and 0.5 ms in training.
+
+    Examples
+    --------
+    >>> import torch
+    >>> small_cnn(10)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
     """
     import_torch("small_cnn", "a classifier of your own")
     from torch import nn

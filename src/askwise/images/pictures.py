@@ -41,6 +41,19 @@ def filmstrip(
         The true class, whose bar is marked.
     path
         File to save the figure to; its extension sets the format.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.vision import PatchGrid, filmstrip, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> selector = DynamicFeatureSelector(net, groups=PatchGrid(2, 2), random_state=0).fit(images, y)
+    >>> figure = filmstrip(selector, images[0], budget=2, label=y[0])
+    >>> len(figure.axes) > 2
+    True
     """
     from matplotlib.figure import Figure
 

@@ -60,6 +60,20 @@ class PatchNetwork(SubsetPredictor):
         Adam's rate (of both stages), images per step, and whether the rate falls by a cosine within each stage.
     random_state, progress
         Seed, and whether to show progress bars.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.vision import PatchGrid, PatchNetwork, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> selector = DynamicFeatureSelector(
+    ...     net, groups=PatchGrid(2, 2), adaptation=PatchNetwork(), policy="static", epistemic=None, random_state=0
+    ... )
+    >>> selector.fit(images, y).acquire(images[:3], budget=2).proba.shape
+    (3, 3, 10)
     """
 
     estimator: Any = None

@@ -51,6 +51,19 @@ class SimilarImagePredictor(_AnsweredPool):
     With few known patches, a few completions are not enough. The answers on `WHOLE_IMAGES` unchanged similar images,
     which need no call of the model, are mixed in, with a weight of 1 where nothing is known that falls to 0 at an
     eighth of the patches. Parameters as in `ConditionalPredictor`; a bandwidth is in standard deviations of a pixel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.vision import PatchGrid, SimilarImagePredictor, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> adaptation = SimilarImagePredictor(n_neighbors=5)
+    >>> selector = DynamicFeatureSelector(net, groups=PatchGrid(2, 2), adaptation=adaptation, random_state=0)
+    >>> selector.fit(images, y).acquire(images[:3], budget=2).proba.shape
+    (3, 3, 10)
     """
 
     def __init__(
@@ -109,6 +122,20 @@ class SimilarImageValue(ValueEstimator):
         Training images kept for the search.
     random_state
         Seed of the choice of these, and of the clusters of patches.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Greedy
+    >>> from askwise.vision import PatchGrid, SimilarImageValue, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> policy = Greedy(SimilarImageValue(n_neighbors=50))
+    >>> selector = DynamicFeatureSelector(net, groups=PatchGrid(2, 2), policy=policy, random_state=0).fit(images, y)
+    >>> selector.acquire(images[:3], budget=2).order.shape
+    (3, 2)
     """
 
     def __init__(

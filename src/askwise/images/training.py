@@ -110,6 +110,14 @@ def train_classifier(
     """Train a torch network on complete images, in place, and return it: the classifier to be wrapped.
 
     Its outputs are in the order of the sorted labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise.vision import small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
     """
     import_torch("train_classifier", "a trained classifier of your own")
     schema, rows = PatchGrid(1, 1).read(images)

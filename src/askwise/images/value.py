@@ -46,6 +46,22 @@ class PatchValueNetwork(ValueEstimator):
         Whether the states of earlier rounds are trained on again.
     learning_rate, batch_size, random_state, progress
         Of Adam; seed; progress bars.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Greedy
+    >>> from askwise.vision import PatchGrid, PatchNetwork, PatchValueNetwork, small_cnn, train_classifier
+    >>> digits = load_digits()
+    >>> images, y = digits.images[:300, None] / 16, digits.target[:300]
+    >>> net = train_classifier(small_cnn(10), images, y, epochs=1, random_state=0)
+    >>> value = PatchValueNetwork(rounds=1, epochs=1, n_states=100)
+    >>> selector = DynamicFeatureSelector(
+    ...     net, groups=PatchGrid(2, 2), adaptation=PatchNetwork(), policy=Greedy(value), epistemic=None, random_state=0
+    ... )
+    >>> selector.fit(images, y).acquire(images[:3], budget=2).order.shape
+    (3, 2)
     """
 
     hidden: int = within(Whole(1), 256)

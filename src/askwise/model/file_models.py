@@ -23,6 +23,19 @@ class OnnxModel:
     ----------
     model
         Path of the file, or its content.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skl2onnx import to_onnx
+    >>> from askwise import wrap
+    >>> from askwise.predict import OnnxModel
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> content = to_onnx(model, X[:1], options={"zipmap": False}).SerializeToString()
+    >>> wrap(OnnxModel(content), classes=[0, 1, 2]).predict(X[::50]).tolist()
+    [0, 1, 2]
     """
 
     def __init__(self, model: str | Path | bytes) -> None:
@@ -82,6 +95,20 @@ class BoosterModel:
     booster
         An `xgboost.Booster` with an objective that gives probabilities (binary:logistic, multi:softprob), or a
         `lightgbm.Booster` (binary, multiclass), or a fitted `catboost.CatBoostClassifier` that was read from a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xgboost
+    >>> from askwise import wrap
+    >>> from askwise.predict import BoosterModel
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> data = xgboost.DMatrix(X, label=X[:, 0] > 0)
+    >>> booster = xgboost.train({"objective": "binary:logistic"}, data, num_boost_round=5)
+    >>> model = wrap(BoosterModel(booster), classes=["low", "high"])
+    >>> model.predict(X[:3]).tolist(), X[:3, 0].round(1).tolist()
+    (['high', 'high', 'high'], [0.1, 0.1, 1.3])
     """
 
     def __init__(self, booster: Any) -> None:

@@ -46,7 +46,23 @@ def save(
     key_file: str | Path | None = None,
     desk: Desk | None = None,
 ) -> SyntheticReport | None:
-    """Write a fitted selector; see `FeatureAcquirer.save`."""
+    """Write a fitted selector; see `FeatureAcquirer.save`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import tempfile
+    >>> from askwise.persistence import load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save(selector, folder)
+    ...     load(folder).features_
+    ['x0', 'x1', 'x2', 'x3']
+    """
     check_is_fitted(selector, "policy_")
     if rows not in ROWS:
         raise InvalidInput(f"rows must be one of {ROWS}; got {rows!r}.{did_you_mean(rows, ROWS)}")
@@ -107,6 +123,22 @@ def load(
     model
         The wrapped model where it is a function or a torch module of your own: the function, or a module of the
         same structure (or a function that makes one), which gets the saved weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import tempfile
+    >>> import askwise
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = selector.save(folder)
+    ...     again = askwise.load(folder)
+    >>> bool((again.predict_proba(X) == selector.predict_proba(X)).all())
+    True
     """
     safetensors = _import_safetensors()
     allowed = Allowed(trusted)

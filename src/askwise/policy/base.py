@@ -39,6 +39,22 @@ class Policy(BaseEstimator):
     about each case (`state.rows`, `state.mask`, `state.belief`), the prices and the budget left (`state.left`), and
     nothing else: no label, no hidden cell, no other case. It does not decide when to stop. A policy whose `worth` reads
     `state.left` sets `reads_budget`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.policy import Policy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> class CheapestFirst(Policy):
+    ...     def scores(self, state):
+    ...         return np.where(state.mask, -np.inf, -state.prices.now(state.mask))
+    >>> selector = DynamicFeatureSelector(model, costs=[3, 2, 1, 4], policy=CheapestFirst(), random_state=0).fit(X, y)
+    >>> selector.acquire(X[:1]).order.tolist()
+    [[2, 1, 0, 3]]
     """
 
     reads_budget = False

@@ -60,6 +60,20 @@ class Distilled(Policy):
     report_ : dict, ready for JSON, on held-out rows: `agreement` (share of the decisions that are those of the exact
         policy), `regret` (share of its gain that is lost), `exact_share` (how often the exact policy decides), and the
         `accuracy` of both policies after some purchases
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Distilled
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> policy = Distilled(n_states=200, n_rounds=1)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=policy, random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     reads_belief = False

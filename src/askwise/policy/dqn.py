@@ -64,6 +64,19 @@ class DQN(WithoutRows, Policy):
         width of the network, size of the replay buffer.
     reward
         ``"gain"`` (the paper's) or ``"area"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import DQN
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=DQN(n_episodes=20), random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     reason = "The policy, trained on whole cases, ranks it first."

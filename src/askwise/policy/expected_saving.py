@@ -34,6 +34,19 @@ class ExpectedSaving(Policy):
         feature or pair before it is compared with the price: the largest of many estimates is optimistic. It affects
         when to stop, not the ranking. On validation rows of heart and hepatitis 1.5 is slightly better than 1 and 0.
         Everything together is one estimate, and pays as soon as it saves its price.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import ExpectedSaving
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> costs = {0: 1, 1: 20, 2: 20}
+    >>> selector = DynamicFeatureSelector(model, error_costs=costs, random_state=0).fit(X, y)
+    >>> isinstance(selector.policy_, ExpectedSaving)
+    True
     """
 
     reads_budget = True  # a pair must be affordable

@@ -42,6 +42,20 @@ class Greedy(Policy):
     price_rule
         ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price); ``"auto"``: root where a
         case has a budget, else per price.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Greedy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> policy = Greedy(price_rule="per price")
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=policy, random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     compares_gains = True

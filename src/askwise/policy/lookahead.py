@@ -56,6 +56,19 @@ class Lookahead(Greedy):
     gates_ : (G,) positions of the features that it pays to look ahead from
     considered_ : (A,) positions of the features that were valued with their followers
     lookahead_ : dict, ready for JSON: whether it pays, the gates, and the first features compared with their gains
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Lookahead
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=Lookahead(), random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     reason = "It has the highest expected gain, weighed against its price, counting what it says to ask next."

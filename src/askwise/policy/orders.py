@@ -28,6 +28,19 @@ class Static(WithoutRows, Policy):
     relevance
         (M,) worth of each feature; the ranking is by worth per price. None ranks by information about the label per
         price, each feature given those before it, as `baselines.StaticCMI` does.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Static
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=Static(), random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     refits = True
@@ -59,7 +72,21 @@ class Static(WithoutRows, Policy):
 
 
 class Random(WithoutRows, Policy):
-    """A random order for each case, drawn from the seed and the number of the case in its batch."""
+    """A random order for each case, drawn from the seed and the number of the case in its batch.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Random
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=Random(0), random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [2.0, 2.0]
+    """
 
     refits = True
     reads_belief = False

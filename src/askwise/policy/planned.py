@@ -43,6 +43,19 @@ class Planned(Greedy):
     ----------
     plans_ : the sets, and what they tell about training rows
     planned_ : list of dicts, ready for JSON: the best set for some budgets where nothing is known yet
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.policy import Planned
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, costs=[1, 1, 2, 2], policy=Planned(), random_state=0)
+    >>> selector = selector.fit(X, y)
+    >>> selector.acquire(X[:2], budget=3).spent_after(-1).tolist()
+    [3.0, 3.0]
     """
 
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:

@@ -40,6 +40,24 @@ class SubsetPredictor(BaseEstimator):
     estimator_ : the fitted classifier
     classes_ : (C,) class labels, in the order of the columns of every `proba`
     training_rows_, training_labels_ : the encoded rows given to `fit`, and their labels as positions in `classes_`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import SubsetPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> class MedianPredictor(SubsetPredictor):
+    ...     def _fit(self, rows, y):
+    ...         self.median_ = np.nanmedian(rows.values, axis=0)
+    ...
+    ...     def _predict(self, rows):
+    ...         return self.model_(rows.filled(self.median_))
+    >>> predictor = MedianPredictor(model).fit(X, y)
+    >>> predictor.predict_proba([[np.nan] * 4]).round(2).tolist()
+    [[0.0, 1.0, 0.0]]
     """
 
     averages_the_model = False

@@ -68,6 +68,20 @@ class ConditionalPredictor(SubsetPredictor):
     ----------
     answer_factor_ : c, if `answer_bandwidth` is ``"auto"``
     similar_ : the pool with learned column weights; None where completions answer alone
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import ConditionalPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ConditionalPredictor(model).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.round(1).tolist()
+    [[0.0, 0.3, 0.7]]
     """
 
     averages_the_model = True

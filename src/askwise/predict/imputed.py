@@ -27,6 +27,20 @@ class ImputedPredictor(SubsetPredictor):
         Training rows for ``"marginal"``.
     random_state
         Seed of the choice of these rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import ImputedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ImputedPredictor(model).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.round(1).tolist()
+    [[0.0, 1.0, 0.0]]
     """
 
     averages_the_model = True

@@ -32,6 +32,20 @@ class LocalPredictor(SubsetPredictor):
         torch module cannot be trained again and is refused.
     max_models
         How many fitted models are kept; the least recently used is dropped first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import LocalPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = LocalPredictor(model).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.round(1).tolist()
+    [[0.0, 0.2, 0.8]]
     """
 
     slow_to_fit = True

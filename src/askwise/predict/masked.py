@@ -57,6 +57,20 @@ class MaskTrainedPredictor(SubsetPredictor):
         in the paper.
     random_state, progress
         Seed, and whether to show a progress bar.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import MaskTrainedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = MaskTrainedPredictor(model, epochs=10, random_state=0).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.shape
+    (1, 3)
     """
 
     slow_to_fit = True

@@ -38,6 +38,20 @@ class PooledPredictor(ConditionalPredictor):
     ----------
     pooling_weights_ : (a, b), 1/2 each, or what a selector fits on unseen rows
     gaussians_ : Q
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import PooledPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = PooledPredictor(model).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.round(1).tolist()
+    [[0.0, 0.2, 0.8]]
     """
 
     chosen_on_unseen_rows: ClassVar[tuple[str, ...]] = ("answer_factor_", "pooling_weights_")

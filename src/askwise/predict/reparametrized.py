@@ -56,6 +56,20 @@ class ReparametrizedPredictor(SubsetPredictor):
     ----------
     adaptation_report_ : DataFrame with the held-out log loss before and after by subset size, and whether it is kept;
         without the gate the loss is that of the training rows
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> import numpy as np
+    >>> from askwise.predict import ReparametrizedPredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> predictor = ReparametrizedPredictor(model, epochs=10, random_state=0).fit(X, y)
+    >>> only_first = np.array([[True, False, False, False]])
+    >>> proba = predictor.predict_proba(X[[120]], only_first)
+    >>> proba.shape
+    (1, 3)
     """
 
     slow_to_fit = True

@@ -87,6 +87,27 @@ def acquire_parquet(
         Full names of classes that the folder may hold, as in `askwise.load`.
     progress
         Whether to show a progress bar; ``"auto"``: on a terminal.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from askwise.scale import acquire_parquet
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     _ = selector.save(folder / "selector")
+    ...     X[:20].to_parquet(folder / "cases.parquet")
+    ...     files = folder / "selector", folder / "cases.parquet", folder / "out.parquet"
+    ...     done = acquire_parquet(*files, budget=2, progress=False)
+    ...     print(done.n_cases, len(pd.read_parquet(files[2])))
+    20 20
     """
     limits = {"rows_per_part": Whole(1), "workers": Whole(1)}
     check_values("acquire_parquet", {"rows_per_part": rows_per_part, "workers": workers}, limits)

@@ -291,6 +291,18 @@ class CalibratedStop(Stopping):
         Digests of the calibration rows, by which they are recognized; None for cross-fitted training rows.
     classes
         What the rule does to each class; `by_class` is the same as a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X[::2], y[::2])
+    >>> stop = selector.calibrate_stop(X[1::2], agreement=0.8)
+    >>> stop.price < stop.everything
+    True
     """
 
     def __init__(

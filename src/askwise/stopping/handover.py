@@ -98,6 +98,20 @@ class Handover:
         decisions, or the mean cost of an error.
     shares
         The share handed over by each measure, as it was estimated when one was chosen; NaN: never accurate enough.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X[::2], y[::2])
+    >>> rule = selector.calibrate_handover(X[1::2], y[1::2], accuracy=0.8)
+    >>> print(rule.promise.partition("About")[0])
+    Guaranteed with 90% confidence: of the cases that are decided, at least 80% are decided rightly.
+    >>> selector.acquire(X[1::2]).handed_over.shape
+    (75,)
     """
 
     measure: str

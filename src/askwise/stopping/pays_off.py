@@ -18,6 +18,20 @@ class PaysOff(Stopping):
     ----------
     policy
         A fitted `ExpectedSaving`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> errors = {0: 1, 1: 20, 2: 20}
+    >>> selector = DynamicFeatureSelector(model, error_costs=errors, random_state=0).fit(X, y)
+    >>> selector.pays_off_
+    PaysOff(ExpectedSaving())
+    >>> bool(selector.acquire(X).spent_after(-1).mean() < 4)
+    True
     """
 
     def __init__(self, policy: ExpectedSaving) -> None:

@@ -27,7 +27,17 @@ BLOCK = 4_000_000  # largest number of table cells in memory at once
 
 @dataclass(frozen=True, eq=False)
 class CartTree:
-    """Nodes in depth-first order; a leaf has children -1 and feature -2, as in scikit-learn."""
+    """Nodes in depth-first order; a leaf has children -1 and feature -2, as in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise.trees import SubsetCartClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grown = SubsetCartClassifier(max_depth=1).fit(X, y).tree_
+    >>> grown.feature.tolist(), grown.threshold[:1].round(2).tolist()
+    ([2, -2, -2], [2.45])
+    """
 
     children_left: np.ndarray  # (nodes,)
     children_right: np.ndarray

@@ -37,6 +37,15 @@ class FuzzyRule:
         (C,) class shares of the training rows, each counted with its membership.
     weight
         Sum of the training rows' memberships.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise.trees import FuzzyTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rule = FuzzyTreeClassifier(max_depth=1, random_state=0).fit(X, y).rules_[0]
+    >>> rule.ranges, rule.value.round(1).tolist()
+    ({2: (0, 0)}, [1.0, 0.0, 0.0])
     """
 
     ranges: dict[int, tuple[int, int]]

@@ -50,6 +50,14 @@ class Partition:
         first one has no lower edge, and the last one no upper edge.
     names
         T words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from askwise.trees import Partition
+    >>> terms = Partition(np.array([[0, 0, 1, 2], [1, 2, 3, 3]]), ("low", "high"))
+    >>> terms.memberships(np.array([0.0, 1.5, 9.0])).tolist()
+    [[0.0, 0.0], [0.5, 0.5], [0.0, 1.0]]
     """
 
     trapezia: np.ndarray

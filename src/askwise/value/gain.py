@@ -60,5 +60,11 @@ def by_rule(gain: np.ndarray, costs: np.ndarray, rule: str, left: np.ndarray | f
 
 
 def price_power(rule: str, left: np.ndarray | float) -> np.ndarray:
-    """The exponent `a` of `by_rule`."""
+    """The exponent `a` of `by_rule`.
+
+    Examples
+    --------
+    >>> price_power("auto", np.array([3.0, np.inf])).tolist()
+    [0.5, 1.0]
+    """
     return np.asarray({"per price": 1.0, "root": 0.5, "auto": np.where(np.isinf(left), 1.0, 0.5)}[rule])

@@ -65,6 +65,22 @@ class NeighborValue:
         The columns, grouped into features.
     random_state
         Seed of the clusters of grouped columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import nothing_known
+    >>> from askwise.value import NeighborValue
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> beliefs, schema = selector.beliefs_, selector.schema_
+    >>> state = nothing_known(schema, selector.prices_, beliefs, schema.encode(X[:1]))
+    >>> u, e = NeighborValue(beliefs, schema).reductions(state)
+    >>> u.argmax(axis=1).tolist()
+    [3]
     """
 
     def __init__(self, beliefs: BeliefModel, schema: Schema, random_state: int = 0) -> None:

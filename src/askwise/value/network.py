@@ -30,6 +30,21 @@ class ValueEstimator(BaseEstimator):
         Features per state whose targets are computed, drawn at random; None = all.
     random_state, progress
         Seed, and whether to show progress bars.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.policy import Greedy
+    >>> from askwise.value import ValueEstimator
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> policy = Greedy(ValueEstimator(epochs=5, n_states=100))
+    >>> selector = DynamicFeatureSelector(model, policy=policy, random_state=0).fit(X, y)
+    >>> selector.ranking(np.full((1, 4), np.nan)).shape
+    (1, 4)
     """
 
     limits: ClassVar[Limits] = {

@@ -26,7 +26,26 @@ ROWS_FOR_PAIRS = 12
 
 
 class Savings(NamedTuple):
-    """Expected savings of n cases, in the unit of the error costs, by features on their own, in pairs, and together."""
+    """Expected savings of n cases, in the unit of the error costs, by features on their own, in pairs, and together.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.acquisition import nothing_known
+    >>> from askwise.value import NeighborSavings
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> beliefs, schema = selector.beliefs_, selector.schema_
+    >>> state = nothing_known(schema, selector.prices_, beliefs, schema.encode(X[:1]))
+    >>> value = NeighborSavings(beliefs, schema, 10 * (1 - np.eye(3)))
+    >>> found = value.savings(state)
+    >>> found.single.shape, found.all.shape
+    ((1, 4), (1,))
+    """
 
     single: np.ndarray  # (n, M)
     single_error: np.ndarray  # (n, M) standard errors
@@ -69,6 +88,24 @@ class NeighborSavings:
         (C, C) cost of deciding for a class (column) where another is true (row).
     random_state
         Seed of the clusters of grouped columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.acquisition import nothing_known
+    >>> from askwise.value import NeighborSavings
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> beliefs, schema = selector.beliefs_, selector.schema_
+    >>> state = nothing_known(schema, selector.prices_, beliefs, schema.encode(X[:1]))
+    >>> value = NeighborSavings(beliefs, schema, 10 * (1 - np.eye(3)))
+    >>> found = value.savings(state)
+    >>> found.single.argmax(axis=1).tolist()
+    [3]
     """
 
     def __init__(self, beliefs: BeliefModel, schema: Schema, error_costs: np.ndarray, random_state: int = 0) -> None:

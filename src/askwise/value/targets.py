@@ -30,6 +30,21 @@ class HeldOutStates:
         One for all rows, which leaves a row out of its own prediction; or one per fold, fitted without the fold.
     fold
         (N,) which of `beliefs` is used for each row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.value import HeldOutStates
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> beliefs = selector.beliefs_
+    >>> rows, labels = selector.predictor_.training_rows_, selector.predictor_.training_labels_
+    >>> held_out = HeldOutStates(rows, labels, selector.schema_, [beliefs])
+    >>> len(held_out.rows)
+    150
     """
 
     def __init__(
@@ -93,6 +108,18 @@ def held_out_states(
         Columns grouped into features.
     refit
         Function of rows that returns a belief model fitted without them; None for a model that is used as it is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.value import held_out_states
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> len(held_out_states(selector.beliefs_, selector.schema_).rows)
+    150
     """
     rows, y = beliefs.predictor.training_rows_, beliefs.predictor.training_labels_
     fold = None if refit is None else folds(rows.values, y, N_FOLDS, random_state)
@@ -127,6 +154,21 @@ def value_targets(
         (n,) training rows and (n, M) the features known of each.
     candidates
         (n, M) bool, to compute the targets of some features only.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> import numpy as np
+    >>> from askwise.value import held_out_states, value_targets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> held_out = held_out_states(selector.beliefs_, selector.schema_)
+    >>> u, e = value_targets(held_out, np.arange(2), np.array([[True, False, False, False]] * 2))
+    >>> np.isnan(u).tolist()
+    [[True, False, False, False], [True, False, False, False]]
     """
     wanted = ~mask & held_out.available[rows]
     if candidates is not None:

@@ -55,6 +55,20 @@ class RulePredictor(SubsetPredictor):
     ----------
     rule_sets_ : list of `RuleSet`, one per tree
     cache_info_ : dict with the current entries and bytes, and the maximum bytes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from askwise.predict import RulePredictor
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    >>> predictor = RulePredictor(tree).fit(X, y)
+    >>> predictor.predict_proba(X[[120]], np.zeros((1, 4), dtype=bool)).round(2).tolist()
+    [[0.33, 0.33, 0.33]]
+    >>> predictor.candidates(X[[120]]).tolist()
+    [[False, False, False, False]]
     """
 
     estimator: Any
