@@ -14,7 +14,8 @@ from askwise_bench.grid import run as runner
 from askwise_bench.grid.images import IMAGE_METHODS
 from askwise_bench.grid.suites import SUITES
 from askwise_bench.grid.tasks import Limits, make_task
-from askwise_bench.paper.claims import FAILS, HOLDS, judged
+from askwise_bench.paper.claims import judged
+from askwise_bench.paper.findings import FAILS, HOLDS
 from askwise_bench.paper.image_claims import IMAGE_CLAIMS
 from askwise_bench.paper.paper_results import IMAGE_ACCURACIES
 from askwise_bench.report.image_results import image_pictures, image_tables
@@ -55,7 +56,7 @@ def test_every_method_is_run_resumed_and_reported(made, tmp_path):
     assert set(members) == {"cnn", "recnn", "adcnn", "adrecnn", "patch-askwise"}
     middle = rows[(rows["metric"] == "middle_accuracy") & (rows["budget"] == 4) & (rows["method"] == "patch-askwise")]
     assert middle["value"].item() > 0.9  # the three patches that tell the class are among the four in the middle
-    _, page = write_page(tmp_path)
+    _, _, page = write_page(tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "96.54 ± 2.90" in text
     assert "MNIST, 2-10" in text

@@ -16,7 +16,7 @@ from askwise_bench.grid.store import COLUMNS, collect
 from askwise_bench.grid.trials import Trial, write
 from askwise_bench.report.figures import SHOWN, accuracy_pictures, method_colors
 from askwise_bench.report.illustrations import ILLUSTRATIONS, decompositions, illustration_pictures
-from askwise_bench.report.report import make_page, to_markdown, write_page
+from askwise_bench.report.report import make_page, tables_to_markdown, to_markdown, write_page
 from askwise_bench.report.rows import Quantity, read_rows
 from askwise_bench.report.study_figures import (
     MOST_POINTS,
@@ -83,25 +83,26 @@ def test_the_page_is_one_file_of_sound_html(files):
 def test_numbers_are_those_of_the_rows(folder, files):
     rows = pd.read_csv(folder / "rows.csv")
     by_seed = 100 * rows[rows["metric"] == "accuracy"].groupby("seed")["value"].mean()
-    for file in files:
+    for file in (files[0], files[2]):
         text = file.read_text(encoding="utf-8")
         assert f"{by_seed.mean():.2f}" in text
         assert f"/ {by_seed.std():.2f}" in text
 
 
 def test_what_is_missing_is_said(files):
-    text = files[1].read_text(encoding="utf-8")
-    assert "not run: askwise bench switch: One feature tells which others matter (beyond)" in text
-    assert "Not measured here: RL ReMLP has the best average accuracy;" in text
-    assert text.startswith("# 1 method on Wine\n")
-    assert "| Static CMI |" in text
+    _, first, tables = (file.read_text(encoding="utf-8") for file in files)
+    assert "not run: askwise bench switch: One feature tells which others matter (beyond)" in tables
+    assert "Not measured here: RL ReMLP has the best average accuracy;" in first
+    assert first.startswith("# Results\n\n1 method on Wine.")
+    assert "| Static CMI |" in tables
 
 
 def test_the_same_rows_give_the_same_bytes(files, page):
-    html, markdown = (file.read_text(encoding="utf-8") for file in files)
+    html, markdown, behind = (file.read_text(encoding="utf-8") for file in files)
     assert all(picture.svg in html for picture in page.pictures)
     assert all(picture.svg in html for picture in illustration_pictures()), "drawn a second time"
-    assert to_markdown(page) == markdown
+    assert to_markdown(page, files[2].name) == markdown
+    assert tables_to_markdown(page, files[1].name) == behind
 
 
 def test_failures_are_said(folder, tmp_path, monkeypatch):
@@ -110,7 +111,7 @@ def test_failures_are_said(folder, tmp_path, monkeypatch):
     error = "Traceback\nValueError: <too & bad>\n"
     write(Trial("wine", "vip", "uniform", 0), "uniform", "accuracy", out, [], {"fit": 0.0, "study": 0.0}, error)
     collect(out)
-    html, markdown = (file.read_text(encoding="utf-8") for file in write_page(out))
+    html, _, markdown = (file.read_text(encoding="utf-8") for file in write_page(out))
     line = "failed: uniform: vip on wine, uniform prices, seed 0: ValueError: "
     assert f"{line}<too & bad>" in markdown
     assert f"{line}&lt;too &amp; bad&gt;" in html
@@ -122,7 +123,7 @@ def test_how_it_was_made(folder, page):
     assert about["profile"] == manifest["profile"]
     assert manifest["versions"]["numpy"] in about["made with"]
     assert about["seeds"].startswith("2;")
-    assert about["suites"] == "uniform"
+    assert about["studies"] == "accuracy"
 
 
 def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
@@ -141,7 +142,7 @@ def test_times_count_a_fit_once(folder, tmp_path, monkeypatch):
 
 
 def test_markdown_tables_have_equal_lines(page):
-    for block in to_markdown(page).split("\n\n"):
+    for block in (to_markdown(page, "t") + tables_to_markdown(page, "f")).split("\n\n"):
         lines = block.strip().splitlines()
         if lines and lines[0].startswith("|"):
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1

@@ -16,7 +16,7 @@ from askwise_bench.grid.methods import METHODS, Method, fit_method
 from askwise_bench.grid.run import PROFILES, Grid, run
 from askwise_bench.grid.store import COLUMNS
 from askwise_bench.grid.tasks import PAPERS, Limits, make_task
-from askwise_bench.paper.claims import FAILS, HOLDS
+from askwise_bench.paper.findings import FAILS, HOLDS
 from askwise_bench.paper.paper_claims import CLAIMS, verdicts
 from askwise_bench.report.illustrations import ILLUSTRATIONS, rare_disease_uncertainty, risk_gaps, risks_by_features
 from askwise_bench.report.report import make_page

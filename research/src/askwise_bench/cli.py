@@ -34,8 +34,8 @@ class Rows(StrEnum):
 
 
 PROFILES = {
-    "quick": "wine (images: mnist), one seed, at most 2,000 rows to train and 500 to test (all suites: about 15 "
-    "minutes on two cores)",
+    "quick": "wine (images: mnist), one seed, at most 2,000 rows to train and 500 to test (all suites: about 40 "
+    "minutes of CPU)",
     "paper": "five tables, five seeds, at most 10,000 and 2,000 rows (very many hours), and the paper's settings: its "
     "schedule of the Q-network, 100 subsets per size in the studies of the risk gap",
 }
@@ -154,15 +154,21 @@ def _grid_line(step: Progress, n_run: int, seconds: float) -> str:
     return f"{said}{trouble}  ({f'{left / 60:.0f}' if left >= 60 else 'less than 1'} min left)"
 
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The folder that `askwise bench --out` wrote, or one of kept rows.")
+]
+Docs = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write results.md, results-tables.md and their figures there instead."),
+]
 
 
-def report(folder: Folder) -> None:
-    """Write the results of `askwise bench` as one HTML page and one Markdown file."""
+def report(folder: Folder, docs: Docs = None) -> None:
+    """Write the results of `askwise bench` as one HTML page and as Markdown: a first page, and its tables."""
     with failures():
-        from askwise_bench.report.report import write_page
+        from askwise_bench.report.report import write_docs, write_page
 
-        for path in write_page(folder):
+        for path in write_page(folder) if docs is None else write_docs(folder, docs):
             typer.echo(path)
 
 

@@ -1,87 +1,53 @@
-"""How a sentence of the paper is judged by our own rows: holds, does not hold, undecided, or not measured.
+"""How a sentence of the paper is judged by our own rows, and how it is stated: as numbers that must be above 0.
 
-A claim is stated as numbers that must be above 0, one per seed: a paired difference, or the distance to a threshold.
+There is one number per seed and table: a paired difference, or the distance to a threshold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from askwise_bench.paper import paper_results
+from askwise_bench.paper.findings import (
+    FAILS,
+    FEWEST_SEEDS,
+    NOT_MEASURED,
+    SCALES,
+    UNDECIDED,
+    Finding,
+    Scale,
+    seeds_to_decide,
+    test_to_training,
+    together,
+)
 from askwise_bench.report.rows import Quantity, data_name, method_name, ordered_data
 
-HOLDS, FAILS, UNDECIDED, NOT_MEASURED = "holds", "does not hold", "undecided", "not measured"
-CONFIDENCE = 0.95
-TEST_TO_TRAINING = 0.25
-"""Test rows per training row, in every split."""
-
-FEWEST_SEEDS = 3
-"""With fewer nothing is decided: on small test sets two seeds can give exactly the same difference."""
-
 MOST_NUMBERS = 3
+SINGLE = ("subset", "case", "bin", "draw")
 Methods = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is claimed and where, the verdict, the numbers behind it, and whether the paper's own figures agree."""
+    """What is claimed and where, the verdict, the numbers behind it, and whether the paper's own figures agree.
+
+    `weakest` is the number that decides or keeps it open, and `seeds` are those of each table. `still_open` says of an
+    undecided one what the data leave possible, and how many seeds would decide it. A `stale` one rests on rows whose
+    code has changed since.
+    """
 
     claim: str
     where: str
     verdict: str
     number: str
     printed: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """What must be above 0 for a claim to hold, one number per seed, over `data`; empty if it was not measured.
-
-    `n_tried` is the number of comparisons that it is the best of.
-    """
-
-    what: str
-    samples: np.ndarray
-    data: tuple[str, ...]
-    n_tried: int = 1
-
-    @classmethod
-    def over(cls, what: str, by_seed: pd.Series) -> Finding:
-        """The mean over the data, of numbers by (data, seed), for the seeds that have all of the data."""
-        complete = by_seed.dropna().unstack("data").dropna()
-        return cls(what, complete.mean(axis=1).to_numpy(dtype=float), tuple(map(str, complete.columns)))
-
-    def interval(self, n_compared: int = 1) -> tuple[float, float]:
-        """Bounds of the mean over the seeds by the t distribution, wide enough for the least of `n_compared` findings.
-
-        The error that is allowed is divided by their number (Bonferroni). The splits of the seeds share rows, so the
-        variance of the mean is more than 1 / n of theirs: the ratio of test to training rows is added to 1 / n (Nadeau
-        and Bengio, 2003). No bounds with fewer seeds than `FEWEST_SEEDS`.
-        """
-        n = len(self.samples)
-        if n < FEWEST_SEEDS:
-            return -np.inf, np.inf
-        quantile = stats.t.ppf(1 - (1 - CONFIDENCE) / 2 / (n_compared * self.n_tried), n - 1)
-        half = quantile * self.samples.std(ddof=1) * np.sqrt(1 / n + TEST_TO_TRAINING)
-        return float(self.samples.mean() - half), float(self.samples.mean() + half)
-
-    def verdict(self, n_compared: int = 1) -> str:
-        """Above 0 by its own interval, or below 0 by one that allows for `n_compared` comparisons."""
-        if not len(self.samples):
-            return NOT_MEASURED
-        if self.interval()[0] > 0:
-            return HOLDS
-        return FAILS if self.interval(n_compared)[1] < 0 else UNDECIDED
-
-    def __str__(self) -> str:
-        n, (low, high) = len(self.samples), self.interval()
-        bounds = f"{low:+.3g} to {high:+.3g}" if n >= FEWEST_SEEDS else f"{n} seed{'s' * (n > 1)}"
-        return f"{self.what} {round(self.samples.mean(), 9) + 0.0:+.3g} ({bounds})"
+    still_open: str = ""
+    weakest: str = ""
+    seeds: str = ""
+    stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,18 +75,80 @@ class Claim:
 
 def judged(claim: Claim, findings: Sequence[Finding]) -> Verdict:
     """All of the findings must hold; one that does not refutes, and one that is missing leaves it open."""
-    found = sorted((f for f in findings if len(f.samples)), key=lambda finding: finding.samples.mean())
+    found = sorted((f for f in findings if f.measured), key=lambda finding: finding.mean)
     if not found:
         return Verdict(claim.text, claim.where, NOT_MEASURED, "-", claim.printed)
-    single_verdicts = {finding.verdict(len(found)) for finding in findings}
-    verdict = FAILS if FAILS in single_verdicts else HOLDS if single_verdicts == {HOLDS} else UNDECIDED
+    verdict = together([finding.verdict(len(found)) for finding in findings])
     number = "; ".join(map(str, found[:MOST_NUMBERS]))
     if len(found) > MOST_NUMBERS:
         number += f"; higher in {len(found) - MOST_NUMBERS} more"
     if len(found) < len(findings):
         number += f"; {len(findings) - len(found)} of {len(findings)} comparisons not measured"
-    names = ordered_data({name for finding in found for name in finding.data})
-    return Verdict(claim.text, claim.where, verdict, f"{number}. On {', '.join(map(data_name, names))}.", claim.printed)
+    seeds = _measured_on(found)
+    weakest = min(found, key=lambda finding: finding.interval()[verdict == FAILS])
+    return Verdict(
+        claim.text,
+        claim.where,
+        verdict,
+        f"{number}. Seeds: {seeds}." if seeds else f"{number}.",
+        claim.printed,
+        _open(findings) if verdict == UNDECIDED else "",
+        str(weakest),
+        seeds,
+    )
+
+
+def all_judged(claims: Sequence[Claim], rows: pd.DataFrame, stale: pd.Series | None = None) -> list[Verdict]:
+    """Each claim by the same rows, with the ratio of test to training rows that they were measured with.
+
+    `stale` says of each row whether its code has changed since; a claim that reads otherwise without these is stale.
+    """
+    ratios = test_to_training(rows)
+    whole = (
+        rows[list(SINGLE)].isna().all(axis=1)
+    )  # most rows are of single subsets, cases and bins; no claim needs them
+    rows, stale = rows[whole], None if stale is None else stale[whole]
+
+    def verdicts(rows: pd.DataFrame) -> list[Verdict]:
+        return [judged(claim, [replace(finding, ratios=ratios) for finding in claim.look(rows)]) for claim in claims]
+
+    found = verdicts(rows)
+    if stale is None or not stale.any():
+        return found
+    fresh = verdicts(rows[~stale])
+    return [replace(line, stale=line.number != other.number) for line, other in zip(found, fresh, strict=True)]
+
+
+def _measured_on(found: Sequence[Finding]) -> str:
+    """The tables, and the seeds of each."""
+    seeds: dict[str, set[int]] = {}
+    for finding in found:
+        for data, values in finding.samples.items():
+            seeds.setdefault(data, set()).add(len(values))
+    if not seeds:
+        return ""
+    counts = {data: f"{min(n)} to {max(n)}" if len(n) > 1 else f"{max(n)}" for data, n in seeds.items()}
+    return ", ".join(f"{data_name(name)} {counts[name]}" for name in ordered_data(seeds))
+
+
+def _open(findings: Sequence[Finding]) -> str:
+    """What the least known finding leaves possible, and how many seeds would decide the claim."""
+    n_found = sum(finding.measured for finding in findings)
+    left = [finding for finding in findings if finding.verdict(n_found) == UNDECIDED]
+    told = []
+    if left:
+        widest = max(left, key=lambda finding: max(abs(end) for end in finding.interval()))
+        told.append(f"{widest.what.rstrip(':')}: {widest.bound}")
+    if n_found < len(findings):
+        told.append("the missing comparisons come first")
+    elif min(finding.seeds for finding in left) < FEWEST_SEEDS:
+        told.append(f"{FEWEST_SEEDS} seeds at least")
+    else:
+        needed = seeds_to_decide(list(findings))
+        told.append(
+            "no number of seeds would decide it" if needed is None else f"about {needed} seeds a table would decide it"
+        )
+    return "; ".join(told)
 
 
 def agreement(agree: bool, why: str = "") -> str:
@@ -141,12 +169,21 @@ class Term:
     margin: float = 0.0
     paired: bool = True
 
+    @property
+    def scale(self) -> Scale:
+        """That of its quantities where it is a difference of one kind of them; else no size of it is called none."""
+        kinds = {SCALES.get(quantity.metric, Scale()) for _, _, quantity in self.parts}
+        difference = not self.margin and abs(sum(factor for factor, _, _ in self.parts)) < 1e-9
+        if not difference or len(kinds) > 1:
+            return Scale()
+        return kinds.pop().times(max(abs(factor) for factor, _, _ in self.parts))
+
     def find(self, rows: pd.DataFrame) -> Finding:
         """The term by seed, over the paper's data."""
         keys = ["data", "seed", "budget"] if self.paired else ["data", "seed"]
         found = [factor * mean_of(rows, method, quantity, keys) for factor, method, quantity in self.parts]
         total = sum(found[1:], found[0]).dropna()
-        return Finding.over(self.what, total.groupby(["data", "seed"]).mean() + self.margin)
+        return Finding.over(self.what, total.groupby(["data", "seed"]).mean() + self.margin, self.scale)
 
 
 def mean_of(rows: pd.DataFrame, methods: Methods, quantity: Quantity, keys: list[str]) -> pd.Series:

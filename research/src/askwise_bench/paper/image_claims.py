@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from askwise_bench.paper import evidence
 from askwise_bench.paper.claims import Claim, Term, agreement, compared, larger, paired
-from askwise_bench.paper.evidence import calibration_and_accuracy
 from askwise_bench.paper.paper_results import IMAGE_ACCURACIES, IMAGE_METHODS, IMAGES, OURS_ON_IMAGES
 from askwise_bench.report.rows import Quantity, method_name
 
@@ -113,7 +113,12 @@ IMAGE_CLAIMS = [
             for a, b in pairwise(range(1, MOST_PATCHES + 1))
         ],
     ),
-    Claim("Figure 3: The calibration error of images falls as accuracy rises", calibration_and_accuracy),
+    Claim("Figure 3: The calibration error of images falls as accuracy rises", evidence.calibration_and_accuracy),
+    Claim(
+        "Section 4.3: With two patches VIP and AdMLP are equally sure and differently calibrated",
+        evidence.two_patches,
+    ),
+    Claim("Section 4.3: DIME scales better with the budget than AdCNN", evidence.scales_better),
     Claim(
         "beyond the paper: On images, the proposed policies and the default beat the order from the middle",
         [_gain(f"{method_name(name)}, points", name, "middle") for name in (*OURS_ON_IMAGES, "patch-askwise")],

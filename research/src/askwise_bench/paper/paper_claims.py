@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise, permutations, product
 
 import numpy as np
@@ -12,9 +12,11 @@ from scipy.stats import spearmanr
 from askwise_bench.paper import evidence
 from askwise_bench.paper import paper_results as paper
 from askwise_bench.paper.accuracy_claims import ACCURACY_CLAIMS, BOTH_REMLP, accuracy, gain, printed
-from askwise_bench.paper.claims import Claim, Term, Verdict, agreement, compared, judged, larger
+from askwise_bench.paper.claims import Claim, Term, Verdict, agreement, all_judged, compared, larger
+from askwise_bench.paper.findings import Finding
 from askwise_bench.paper.image_claims import IMAGE_CLAIMS
-from askwise_bench.report.rows import Quantity, method_name
+from askwise_bench.report import illustrations
+from askwise_bench.report.rows import Quantity, data_name, method_name
 from askwise_bench.report.uncertainty_tables import OF_THE_PAPER, SELECTIVE_COLUMNS
 from askwise_bench.studies.policies import RISK_WEIGHTS
 
@@ -25,9 +27,9 @@ SIGNS = {"AURC": 1, "AUROC": -1, "risk at 80 %": 1, "risk at 90 %": 1}
 """Metrics of selective prediction: times the sign, more is worse."""
 
 
-def verdicts(rows: pd.DataFrame) -> list[Verdict]:
-    """Every claim, in the order of the paper."""
-    return [judged(claim, claim.look(rows)) for claim in CLAIMS]
+def verdicts(rows: pd.DataFrame, stale: pd.Series | None = None) -> list[Verdict]:
+    """Every claim, in the order of the paper; `stale` are the rows whose code has changed since."""
+    return all_judged(CLAIMS, rows, stale)
 
 
 def _weighted(metric: str, weights: Iterable[float]) -> Quantity:
@@ -50,6 +52,10 @@ def _rejects(what: str, method: str, by: str, other: str, margin: float = 0.0) -
 def _grows(what: str, method: str, metric: str, low: float, high: float, scale: float = 1, margin: float = 0) -> Term:
     """The metric grows from one sigma to another."""
     return Term(what, [(scale, method, _noisy(metric, high)), (-scale, method, _noisy(metric, low))], margin)
+
+
+def _penalized(weight: float) -> Quantity:
+    return Quantity("l1_weights", "accuracy", {"l1": weight})
 
 
 def _column(table: str, column: int) -> dict[str, float]:
@@ -121,6 +127,70 @@ _RHO = spearmanr([paper.VARIABLE[name].average for name in paper.BIAS], list(_co
 _EQUAL, _EQUAL_OTHERS = _printed("uniform", "greedy-cart")
 _RANDOM, _RANDOM_OTHERS = _printed("variable", "greedy-cart")
 _CWCF, _CWCF_OTHERS = _printed("uniform", "cwcf")
+
+
+def _on_subsets(metric: str, data: str | None = None) -> Quantity:
+    """A number of RL ReMLP over the random subsets of the study of reparametrization."""
+    return Quantity("reparametrization", metric, {"method": "rl-remlp"} | ({"data": data} if data else {}))
+
+
+def _correlated(method: str, data: str) -> Term:
+    """The correlation of variance and risk gap on a table has the sign that the paper prints."""
+    printed = paper.RISK_GAP[method, data][0]
+    at = {"loss": "error", "measure": "variance", "data": data}
+    what = f"{'' if printed > 0 else 'minus '}r of {method_name(method)} on {data_name(data)}"
+    return Term(what, [(np.sign(printed), method, Quantity("risk_gap", "pearson", at))])
+
+
+def _divergence(name: str, data: str) -> Quantity:
+    return Quantity("bias", f"mean_kl_{name}", {"data": data})
+
+
+def _above_the_diagonal(data: str) -> Term:
+    """On a table the methods are farther from the model of the subset than from that of all features."""
+    methods = list(paper.BIAS)
+    what = f"KL to the model of the subset minus KL to the full one, mean over methods, {data_name(data)}"
+    return Term(what, [(1, methods, _divergence("ref", data)), (-1, methods, _divergence("full", data))])
+
+
+def _exactly(what: str, number: Callable[[], float]) -> Callable[[pd.DataFrame], list[Finding]]:
+    """A claim about formulas, which needs no rows."""
+    return lambda rows: [Finding(what, exact=number())]
+
+
+def _rare_disease(rows: pd.DataFrame) -> list[Finding]:
+    """What epistemic uncertainty loses while entropy rises to its most, whether or not the test settles the doubt."""
+    found = []
+    for name, settled in illustrations.TESTS.items():
+        parts = illustrations.rare_disease_uncertainty(illustrations.RATIOS, settled)
+        told = f"nats of epistemic uncertainty lost while entropy rises, where {name}:"
+        top = int(parts["entropy"].to_numpy().argmax())
+        found.append(Finding(told, exact=float(parts["EU"].iloc[0] - parts["EU"].iloc[top])))
+    return found
+
+
+def _risk_that_grows() -> float:
+    by_features = illustrations.risks_by_features()[0]["frozen, mean-imputed"]
+    return float(by_features[1] - by_features[0])
+
+
+def _gap_of_the_rare() -> float:
+    rare, even = (illustrations.risk_gaps(share)["gap on B"] for share in (0.99, 0.5))
+    return rare - even
+
+
+FORMULA_CLAIMS = [
+    Claim(
+        "Section 2.1: Subsets that a policy rarely visits have a larger risk gap",
+        _exactly("nats, gap with 1 % of the visits minus that with half of them:", _gap_of_the_rare),
+    ),
+    Claim("Section 2.3: A test for a rare disease raises entropy while epistemic uncertainty falls", _rare_disease),
+    Claim(
+        "Section 2.3: The risk of a frozen model can grow with one more feature",
+        _exactly("nats of log loss added by the first feature:", _risk_that_grows),
+    ),
+]
+"""Computed from the formulas of the illustrations, without rows."""
 
 STUDY_CLAIMS = [
     Claim(
@@ -226,7 +296,10 @@ STUDY_CLAIMS = [
         evidence.farther_when_stronger,
         agreement(_RHO > 0, f"rank correlation {_RHO:.2f}"),
     ),
-    Claim("Appendix E: On Heart accuracy is not monotone (equal prices)", evidence.falls_somewhere),
+    Claim(
+        "Appendix E: On Heart accuracy is not monotone (equal prices)",
+        evidence.most_lost("uniform", paper.IN_FIGURES, "heart"),
+    ),
     Claim("Appendix E: On Heart neural methods end alike (within 5 points, equal prices)", evidence.neural_end_alike),
     Claim(
         "Appendix E: On Heart CART ends below the neural methods",
@@ -265,11 +338,145 @@ STUDY_CLAIMS = [
         ],
     ),
     _resilience(),
+    compared(
+        "Appendix E: VIP has the lowest AURC, averaged over the measures",
+        _rejected("aurc", OF_THE_PAPER),
+        f"{' '.join(paper.SELECTIVE)} > vip",
+        _column("SELECTIVE", 0),
+        scale=100,
+    ),
+    compared(
+        "Appendix E: VIP has the highest AUROC, averaged over the measures",
+        _rejected("auroc", OF_THE_PAPER),
+        f"vip > {' '.join(paper.SELECTIVE)}",
+        _column("SELECTIVE", 2),
+        scale=100,
+    ),
+    Claim(
+        "Appendix F: Reparametrization saves 0.66 points of test error on random subsets",
+        [Term("points saved minus 0.66:", [(100, None, _on_subsets("error_saved"))], -0.66)],
+    ),
+    Claim(
+        "Appendix F: It lowers the error on more subsets than it raises it",
+        [
+            Term(
+                "share of subsets with a lower error minus that with a higher one:",
+                [(1, None, _on_subsets("lower_error")), (-1, None, _on_subsets("higher_error"))],
+            )
+        ],
+        agreement(paper.REPARAMETRIZED_ERRORS["all"][1] > paper.REPARAMETRIZED_ERRORS["all"][2]),
+    ),
+    Claim(
+        "Appendix F: It narrows the gap significantly on Wine and on Heart",
+        [
+            Term(
+                f"|gap| of MLP minus that of ReMLP, {data_name(data)}",
+                [
+                    (1, None, _on_subsets("mean_abs_delta_imputed", data)),
+                    (-1, None, _on_subsets("mean_abs_delta_adapted", data)),
+                ],
+            )
+            for data in ("wine", "heart")
+        ],
+        agreement(all(paper.REPARAMETRIZATION[data][5] < 0.05 for data in ("wine", "heart"))),
+    ),
+    Claim(
+        "Appendix F: On Cirrhosis and Yeast it does not change the gap (by less than 0.01)",
+        [
+            Term(
+                f"0.01 minus what |gap| {word}, {data_name(data)}",
+                [
+                    (-sign, None, _on_subsets("mean_abs_delta_imputed", data)),
+                    (sign, None, _on_subsets("mean_abs_delta_adapted", data)),
+                ],
+                0.01,
+            )
+            for data in ("cirrhosis", "yeast")
+            for word, sign in (("loses", 1), ("gains", -1))
+        ],
+        agreement(all(paper.REPARAMETRIZATION[data][5] > 0.05 for data in ("cirrhosis", "yeast"))),
+    ),
+    *(
+        Claim(
+            f"Appendix F: Variance and risk gap of {method_name(method)} are correlated as printed, table by table",
+            [_correlated(method, data) for name, data in paper.RISK_GAP if name == method],
+        )
+        for method in ("greedy-cart", "rl-remlp")
+    ),
+    Claim(
+        "Appendix F: Entropy grows with the noise (0 to 2)",
+        [_grows(f"{method_name(m)}, nats:", m, "entropy", 0, 2) for m in _SHIFTED],
+    ),
+    Claim(
+        "Appendix F: Entropy finds wrong predictions better under strong noise (AUROC, 0 to 2)",
+        [
+            Term(
+                f"{method_name(m)}, points:",
+                [
+                    (sign * 100, m, Quantity("shift", "auroc", {"sigma": sigma, "measure": "total"}))
+                    for sign, sigma in ((1, 2.0), (-1, 0.0))
+                ],
+            )
+            for m in _SHIFTED
+        ],
+    ),
+    Claim(
+        "Appendix E: On Wine and Cirrhosis most methods lie above the diagonal (nearer to the full model)",
+        [_above_the_diagonal(data) for data in ("wine", "cirrhosis")],
+    ),
+    Claim(
+        "Appendix E: On Diabetes all are near both references (below 0.1 nats)",
+        [
+            Term(
+                f"0.1 minus KL {name}, mean over methods",
+                [(-1, list(paper.BIAS), _divergence(name, "diabetes130"))],
+                0.1,
+            )
+            for name in ("ref", "full")
+        ],
+    ),
+    Claim(
+        "Appendix E: DIME lies below the diagonal or near it (by 0.02 nats) on every table",
+        [
+            Term(
+                f"KL to the full model minus KL to that of the subset, plus 0.02, {data_name(data)}",
+                [(1, "dime", _divergence("full", data)), (-1, "dime", _divergence("ref", data))],
+                0.02,
+            )
+            for data in paper.DATA
+        ],
+    ),
+    Claim(
+        "Appendix E: On Wine and Yeast greedy CART is far from both references (farther than the others)",
+        [
+            Term(
+                f"KL {name} of greedy CART over the others, {data_name(data)}",
+                [
+                    (1, "greedy-cart", _divergence(name, data)),
+                    (-1, [other for other in paper.BIAS if other != "greedy-cart"], _divergence(name, data)),
+                ],
+            )
+            for data in ("wine", "yeast")
+            for name in ("ref", "full")
+        ],
+    ),
+    Claim(
+        "Appendix G: The paper's L1 weight of 0.1 costs no accuracy against none (a point)",
+        [Term("1 minus the points lost:", [(-100, None, _penalized(0.0)), (100, None, _penalized(0.1))], 1.0)],
+    ),
 ]
 CLAIMS = [
+    *FORMULA_CLAIMS,
     *ACCURACY_CLAIMS,
     *STUDY_CLAIMS,
     *IMAGE_CLAIMS,
+    Claim(
+        "beyond the paper: L1 weights small enough to leave the network something (1e-4, 1e-5) beat the paper's 0.1",
+        [
+            Term(f"points of {weight:g} over 0.1", [(100, None, _penalized(weight)), (-100, None, _penalized(0.1))])
+            for weight in (1e-4, 1e-5)
+        ],
+    ),
     Claim(
         "beyond the paper: The default of this library beats RL ReMLP, VIP and the best fixed subset",
         larger(accuracy("variable"), "askwise > rl-remlp vip static-best", 100),

@@ -23,6 +23,9 @@ PREVALENCE = 0.001
 DOUBT = 1.5
 """Standard deviation of the members' log odds."""
 
+RATIOS = np.geomspace(1, 1e6, 121)
+"""How much likelier the test's result is with the disease than without."""
+
 OFFSET_SPREAD = 3.0
 SIGNAL = {"A": 1.0, "B": 0.25}
 """Half the distance between the class means of the two features, in standard deviations."""
@@ -72,7 +75,7 @@ def illustration_pictures() -> list[Picture]:
 
 def rare_disease() -> tuple[list[Panel], str]:
     """Section 2.3: a disease of 0.1 % prevalence, and a test result of growing weight."""
-    ratios = np.geomspace(1, 1e6, 121)
+    ratios = RATIOS
     found = {name: rare_disease_uncertainty(ratios, settled) for name, settled in TESTS.items()}
     balanced = int(found["the doubt stays"]["entropy"].argmax())
     told = [

@@ -1,20 +1,23 @@
-"""One self-contained HTML page and a Markdown file with all that a folder of results can show."""
+"""What a folder of results shows: an HTML page with everything, one page of Markdown, and its tables beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from askwise.plotting import template
+from askwise_bench.grid import kept
 from askwise_bench.grid.run import PROFILES
 from askwise_bench.grid.store import TRIAL, bring_up_to_date, read_manifest, read_timings, results
 from askwise_bench.grid.suites import SUITES
 from askwise_bench.grid.trials import write_whole
-from askwise_bench.paper.claims import NOT_MEASURED, Verdict
+from askwise_bench.paper.claims import Verdict
+from askwise_bench.paper.findings import EQUAL, FAILS, HOLDS, NOT_MEASURED, UNDECIDED
 from askwise_bench.paper.paper_claims import verdicts
 from askwise_bench.report.figures import Picture
 from askwise_bench.report.rows import data_name, method_name, ordered_data, read_rows
@@ -24,6 +27,7 @@ from askwise_bench.report.tables import Entry, Table
 from askwise_bench.studies.subsets import SUBSETS_PER_SIZE
 
 FIGURES = "figures"
+BY_VERDICT = {HOLDS: "Hold", FAILS: "Do not hold", EQUAL: "Practically equal", UNDECIDED: "Undecided"}
 FEWEST_SEEDS = 2
 """With fewer there is no spread to judge a claim by."""
 
@@ -32,19 +36,28 @@ INTRODUCTION = (
     "* proposed by the paper; † reads the whole row before it chooses."
 )
 TRACE = (
-    "an entry of a table is a mean over rows of rows.csv, whose columns docs/benchmarks.md explains; the methods have "
-    "the names that askwise bench --list gives: Greedy CART* is greedy-cart. The calibration error sums surplus "
-    "(correct predictions minus confidences, by bin) over the seeds, and divides the absolute values by the test rows"
+    "an entry of a table is a mean over rows, whose columns are those of rows.csv (see the benchmarks page); the "
+    "methods have the names that askwise bench --list gives: Greedy CART* is greedy-cart. The calibration error sums "
+    "surplus (correct predictions minus confidences, by bin) over the seeds, and divides the absolute values by the "
+    "test rows"
 )
 HOW_JUDGED = (
-    "A claim is stated as paired differences that must be above 0; they are shown, weakest first, with their 95 % t "
-    "intervals over the seeds. It holds if all of the intervals lie above 0. It does not hold if one lies below 0, at "
-    "a level divided by the number of comparisons. Otherwise, and with fewer than three seeds, it is undecided. The "
-    "seeds are random splits of the same tables, which the intervals allow for (Nadeau and Bengio's correction). They "
-    "are not corrected for the number of claims: one verdict in twenty may be due to chance. The last column says "
-    "whether the figures that the paper prints agree with its sentence."
+    "A claim is stated as numbers that must be above 0, most of them paired differences, one per table and seed, "
+    "averaged over the tables; they are shown with their 95 % t intervals. It **holds** if all of the intervals lie "
+    "above 0, and **does not hold** if one lies below 0, at a level divided by the number of comparisons. It is "
+    f"**{EQUAL}** if all that do not lie above 0 lie within ±1 point of accuracy or error, ±0.01 ECE or ±0.02 nats "
+    "(two one-sided tests at once; epistemic uncertainty, correlations and distances to a threshold have no such "
+    "band). Everything else, and whatever has fewer than three seeds or no spread at all, is **undecided**, with the "
+    "bound that the data give. Seeds are random splits of the same tables and share rows, so an interval never becomes "
+    "narrower than about one standard deviation of a split, however many there are (Nadeau and Bengio; the ratio of "
+    "test to training rows is that of the data): where that floor is too high no number of seeds decides, and only "
+    "more tables would. The verdicts are not corrected for the number of claims: one in twenty may be due to chance."
 )
 NOT_JUDGED = f"The claims are not judged: that needs at least {FEWEST_SEEDS} seeds, and this run has one."
+STALE = (
+    "‡ rests on rows computed by code that has changed since (listed below). The change may not touch the numbers: "
+    "`python -m askwise_bench.check_rows` computes cells again and tells."
+)
 DEVIATIONS = (
     "docs/paper.md numbers the differences from the paper, among them the schedule of the Q-network (10) and where a "
     "reparametrized model is kept (7). The constants of the default (method askwise) were chosen on validation rows of "
@@ -54,7 +67,7 @@ DEVIATIONS = (
 
 @dataclass(frozen=True)
 class Page:
-    """The content of both files."""
+    """The content of all files."""
 
     title: str
     about: list[tuple[str, str]]
@@ -65,71 +78,145 @@ class Page:
     pictures: list[Picture]
     missing: list[str]
     failures: list[str]
+    stale: list[str]
+    findings: str = ""
 
 
-def write_page(folder: Path) -> tuple[Path, Path]:
-    """Write ``report.html`` and ``report.md`` from the ``rows.csv`` of a folder, with whatever suites were run.
+@dataclass(frozen=True)
+class Measured:
+    """The numbers of a folder, and how they were made."""
 
-    The page includes its figures; those of the Markdown file are in the folder ``figures``.
+    rows: pd.DataFrame
+    timings: pd.DataFrame
+    stale: pd.Series
+    how: list[tuple[str, str]]
+    failures: list[str]
+    findings: str = ""
+
+
+def write_page(folder: Path) -> tuple[Path, Path, Path]:
+    """Write ``report.html``, ``report.md`` and ``report-tables.md`` of a folder, with whatever suites were run.
+
+    The page includes its figures; those of the Markdown files are in the folder ``figures``.
     """
     folder = Path(folder)
     page = make_page(folder)
-    html, markdown = folder / "report.html", folder / "report.md"
+    html = folder / "report.html"
     write_whole(
         html,
         template("bench.html", "askwise_bench").render(
-            page=page, introduction=INTRODUCTION, how_judged=page.how_judged
+            page=page, introduction=INTRODUCTION, how_judged=page.how_judged.replace("**", ""), stale=STALE
         ),
     )
+    return html, *_write_markdown(page, folder, "report")
+
+
+def write_docs(folder: Path, docs: Path) -> tuple[Path, Path]:
+    """Write the report of a folder into the documentation: ``results.md``, ``results-tables.md`` and the figures."""
+    return _write_markdown(make_page(Path(folder)), Path(docs), "results")
+
+
+def _write_markdown(page: Page, into: Path, name: str) -> tuple[Path, Path]:
     for picture in page.pictures:
-        write_whole(folder / FIGURES / f"{picture.name}.svg", str(picture.svg))
-    write_whole(markdown, to_markdown(page))
-    return html, markdown
+        write_whole(into / FIGURES / f"{picture.name}.svg", str(picture.svg))
+    first, tables_file = into / f"{name}.md", into / f"{name}-tables.md"
+    write_whole(first, to_markdown(page, tables_file.name))
+    write_whole(tables_file, tables_to_markdown(page, first.name))
+    return first, tables_file
 
 
 def make_page(folder: Path) -> Page:
-    """The report of a folder, also of one whose run was stopped."""
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    bring_up_to_date(folder)
-    rows, timings = read_rows(folder), read_timings(folder)
+    """The report of a folder of kept rows, or of one of a run, also of a run that was stopped."""
+    found = _kept_rows(Path(folder)) if kept.is_kept(folder) else _run(Path(folder))
+    rows, timings = found.rows, found.timings
     judged = rows.groupby(["data", "prices"])["seed"].nunique().max() >= FEWEST_SEEDS
-    found = verdicts(rows) if judged else []
-    n_methods, ran = rows["method"].nunique(), set(timings["suite"])
+    lines = verdicts(rows, found.stale) if judged else []
+    n_methods, studied = rows["method"].nunique(), set(zip(rows["study"], rows["prices"], strict=True))
+    ran = [name for name, suite in SUITES.items() if (suite.study.__name__, suite.prices) in studied]
     tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
+    old = {method_name(name) for name in rows.loc[found.stale, "method"].unique()}
     return Page(
         f"{n_methods} method{'s' * (n_methods > 1)} on {tables_run}",
-        _about(manifest, rows, timings),
+        _about(found),
         HOW_JUDGED if judged else NOT_JUDGED,
-        [line for line in found if line.verdict != NOT_MEASURED],
-        [line.claim for line in found if line.verdict == NOT_MEASURED],
-        [*tables(rows), _fitting_times(timings)],
+        [line for line in lines if line.verdict != NOT_MEASURED],
+        [line.claim for line in lines if line.verdict == NOT_MEASURED],
+        [_marked(table, old) for table in [*tables(rows), *([_fitting_times(timings)] if len(timings) else [])]],
         pictures(rows),
         [f"askwise bench {name}: {suite.title} ({suite.paper})" for name, suite in SUITES.items() if name not in ran],
-        _failures(folder),
+        found.failures,
+        kept.stale_list(rows) if found.stale.any() else [],
+        found.findings,
     )
 
 
-def _about(manifest: dict[str, Any], rows: pd.DataFrame, timings: pd.DataFrame) -> list[tuple[str, str]]:
+def _run(folder: Path) -> Measured:
+    """What `askwise bench` left."""
+    manifest = read_manifest(folder)
+    bring_up_to_date(folder)
+    rows, timings = read_rows(folder), read_timings(folder)
+    how = [
+        *(("command", str(told)) for told in manifest["commands"]),
+        *_made(manifest),
+        ("askwise", f"version {manifest['askwise']}"),
+    ]
+    return Measured(rows, timings, pd.Series(False, index=rows.index), how, _failures(folder))
+
+
+def _kept_rows(folder: Path) -> Measured:
+    """What `keep_rows` put into the repository."""
+    rows, timings = read_rows(folder), kept.read_times(folder)
+    cells = rows.drop_duplicates(kept.CELL)
+    commits = ", ".join(f"{commit} ({count:,} cells)" for commit, count in cells["commit"].value_counts().items())
+    stale = ~kept.fits(rows)
+    n_stale = len(rows.loc[stale, kept.CELL].drop_duplicates())
+    how = [
+        ("command", "askwise report research/results; askwise_bench.keep_rows adds the rows of a run"),
+        ("commits", commits),
+        ("stale", f"{n_stale:,} of {len(cells):,} cells were computed by code that has changed since"),
+        *(pair for made in cells["made"].unique() for pair in _made(json.loads(made))),
+    ]
+    findings = folder / "findings.md"
+    text = findings.read_text(encoding="utf-8").strip() if findings.exists() else ""
+    return Measured(rows, timings, stale, how, [], text)
+
+
+def _about(found: Measured) -> list[tuple[str, str]]:
+    rows, timings = found.rows, found.timings
     n_seeds = rows.groupby(["data", "prices"])["seed"].nunique()
     seeds = f"{n_seeds.min()} to {n_seeds.max()}" if n_seeds.min() < n_seeds.max() else f"{n_seeds.max()}"
     spent = timings.groupby(TRIAL)["fit_seconds"].max().sum(), timings["study_seconds"].sum()
     return [
-        *(("command", str(told)) for told in manifest["commands"]),
+        *found.how,
         ("time", f"{_duration(spent[0])} of fitting and {_duration(spent[1])} of evaluation, on one core"),
         ("data", ", ".join(map(data_name, ordered_data(rows["data"])))),
         ("methods", ", ".join(sorted(rows["method"].unique()))),
         ("seeds", f"{seeds}; each is a split of the rows (80 % to train, 20 % to test) and a draw of random prices"),
-        ("suites", ", ".join(sorted(timings["suite"].unique()))),
-        ("profile", manifest["profile"]),
-        *_settings(manifest["profile"]),
-        ("rows at most", ", ".join(f"{most or 'all'} for {name}" for name, most in manifest["limits"].items())),
-        ("numbers", f"{len(rows):,} in rows.csv, from {len(rows[TRIAL].drop_duplicates()):,} fits"),
-        ("made with", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
+        ("studies", ", ".join(sorted(rows["study"].astype(str).unique()))),
+        ("numbers", f"{len(rows):,}, from {len(rows[TRIAL].drop_duplicates()):,} fits"),
         ("tracing a number", TRACE),
         ("deviations", DEVIATIONS),
-        ("askwise", f"version {manifest['askwise']}"),
     ]
+
+
+def _made(made: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Profile, limits and versions of a run."""
+    return [
+        ("profile", made["profile"]),
+        *_settings(made["profile"]),
+        ("rows at most", ", ".join(f"{most or 'all'} for {name}" for name, most in made["limits"].items())),
+        ("made with", ", ".join(f"{name} {version}" for name, version in made["versions"].items())),
+    ]
+
+
+def _marked(table: Table, old: set[str]) -> Table:
+    """Marks the lines of methods of which some rows are stale."""
+
+    def marked(entry: Entry) -> Entry:
+        named = entry.text.split(",")[0].split(" (")[0]
+        return replace(entry, text=f"{entry.text} ‡") if named in old else entry
+
+    return replace(table, body=tuple((marked(line[0]), *line[1:]) for line in table.body)) if old else table
 
 
 def _settings(profile: str) -> list[tuple[str, str]]:
@@ -170,16 +257,65 @@ def _failures(folder: Path) -> list[str]:
     ]
 
 
-def to_markdown(page: Page) -> str:
-    """The page, with links to its pictures."""
-    parts = [f"# {page.title}", INTRODUCTION]
-    parts += ["## The paper's claims", page.how_judged]
+def to_markdown(page: Page, tables_file: str) -> str:
+    """One page: what was run, what was found, every claim by its verdict, and where the figures are."""
+    parts = [
+        "# Results",
+        f"{page.title}. {INTRODUCTION} The long tables and the figures are in [{tables_file}]({tables_file}).",
+    ]
+    parts += ["## What was found", page.findings] if page.findings else []
+    parts += ["## The paper's claims"]
+    counts = [f"{sum(line.verdict == name for line in page.verdicts)} {name}" for name in BY_VERDICT]
     if page.verdicts:
-        head = ("claim", "where", "verdict", "number behind it", "by the paper's figures")
-        lines = [(v.claim, v.where, f"**{v.verdict}**", v.number, v.printed or "-") for v in page.verdicts]
-        parts += [_grid(head, lines)]
+        total = len(page.verdicts) + len(page.unjudged)
+        parts += [f"Of {total} claims: {', '.join(counts)}, {len(page.unjudged)} not measured."]
+    parts += [page.how_judged]
+    parts += [STALE] if page.stale else []
+    for verdict, head in BY_VERDICT.items():
+        lines = [line for line in page.verdicts if line.verdict == verdict]
+        if lines:
+            parts += [f"### {head}", _claims(lines)]
     if page.unjudged:
-        parts += [f"Not measured here: {'; '.join(page.unjudged)}."]
+        parts += ["### Not measured", f"Not measured here: {'; '.join(page.unjudged)}."]
+    links = [f"- [{picture.title}]({FIGURES}/{picture.name}.svg) ({picture.label})" for picture in page.pictures]
+    parts += ["## Figures", "\n".join(links)] if links else []
+    shown = ("command", "commits", "stale", "profile", "time", "numbers")
+    made = [f"- **{what}**: {text}" for what, text in page.about if what in shown]
+    parts += ["## How this was made", "\n".join(made)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _claims(lines: Sequence[Verdict]) -> str:
+    """The claims of one verdict: the number that decides, or what is still open."""
+    open_ones = lines[0].verdict == UNDECIDED
+    head = ("claim", "where", "weakest number (95 % interval)", "seeds", *(["still open"] if open_ones else []))
+    body = [
+        (
+            line.claim + " ‡" * line.stale,
+            line.where,
+            line.weakest,
+            line.seeds or "-",
+            *([line.still_open] if open_ones else []),
+        )
+        for line in lines
+    ]
+    return _grid(head, body)
+
+
+def tables_to_markdown(page: Page, first_page: str) -> str:
+    """Everything behind that page: all numbers of each claim, the tables, the figures, what is stale or missing."""
+    parts = [
+        "# Tables of the results",
+        f"Generated with [{first_page}]({first_page}), which has the findings. {INTRODUCTION}",
+    ]
+    parts += [STALE] if page.stale else []
+    if page.verdicts:
+        head = ("claim", "where", "verdict", "numbers behind it, weakest first", "by the paper's figures")
+        lines = [
+            (v.claim + " ‡" * v.stale, v.where, f"**{v.verdict}**", v.number, v.printed or "-") for v in page.verdicts
+        ]
+        said = "The last column says whether the figures that the paper prints agree with its sentence."
+        parts += ["## The paper's claims, all numbers", said, _grid(head, lines)]
     for table in page.tables:
         body = [[_entry_in_markdown(entry) for entry in line] for line in table.body]
         parts += [f"## {table.title} ({table.label})", table.note, _grid(table.head, body)]
@@ -189,6 +325,8 @@ def to_markdown(page: Page) -> str:
     if page.missing or page.failures:
         notes = [*(f"- failed: {line}" for line in page.failures), *(f"- not run: {line}" for line in page.missing)]
         parts += ["## Not here", "\n".join(notes)]
+    if page.stale:
+        parts += ["## Stale rows", "\n".join(f"- {line}" for line in page.stale)]
     parts += ["## How this was made", "\n".join(f"- **{what}**: {text}" for what, text in page.about)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

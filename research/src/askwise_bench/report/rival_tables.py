@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from askwise_bench.grid.suites import OURS, RIVALS
-from askwise_bench.paper.claims import CONFIDENCE, TEST_TO_TRAINING
+from askwise_bench.paper.findings import CONFIDENCE, TEST_TO_TRAINING
 from askwise_bench.report.rows import PRICES, Quantity, data_name, method_name, ordered_data
 from askwise_bench.report.tables import Entry, Table, shown, table_of
 

@@ -14,6 +14,7 @@ from typing import Literal
 import pandas as pd
 
 from askwise.errors import InvalidInput
+from askwise_bench.grid import kept
 from askwise_bench.grid.methods import METHODS
 from askwise_bench.grid.store import COLUMNS, REMEDY, ROWS, TRIAL, read_table
 from askwise_bench.grid.trials import PARAMETERS, WORDS
@@ -50,12 +51,21 @@ class Quantity:
 
 
 def read_rows(folder: Path) -> pd.DataFrame:
-    """The rows of a folder, one per number; a number that two suites measured in the same trial counts once."""
+    """The rows of a run or of a folder of kept rows, one per number.
+
+    A number that two suites measured in the same trial counts once. Kept rows also say where they are from.
+    """
     path = Path(folder) / ROWS
+    if kept.is_kept(folder):
+        return _checked(kept.read_kept(folder), Path(folder))
     kinds = {name: "word or nothing" if name in WORDS else "number or nothing" for name in PARAMETERS}
     rows = read_table(path, COLUMNS, {**kinds, "seed": "number", "value": "number"})
     if rows.empty:
         raise InvalidInput(f"{path} must have at least one row. Run the benchmark again into this folder.")
+    return _checked(rows, path)
+
+
+def _checked(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
     rows = rows.drop_duplicates().reset_index(drop=True)
     if (twice := rows.duplicated([name for name in COLUMNS if name != "value"])).any():
         row = rows[twice].iloc[0]
