@@ -9,6 +9,7 @@ held-out rows, under the same budgets, and beside one order for all cases.
 # %%
 
 import matplotlib.pyplot as plt
+from askwise.baselines import DIME, StaticCMI
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
@@ -16,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
-from askwise.baselines import DIME, StaticCMI
 from askwise.displays import BudgetDisplay
 
 X, y = load_wine(return_X_y=True, as_frame=True)
