@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from askwise import bench
+import askwise_bench
 from askwise.errors import InvalidInput
 from askwise.metrics import calibration_surplus, expected_calibration_error
 from askwise_bench.grid.methods import METHODS
@@ -34,7 +34,7 @@ from askwise_bench.report.tables import accuracy_tables, mean_ranks, over_budget
 from askwise_bench.studies.accuracy import summary
 from askwise_bench.studies.subsets import compare_gaps
 
-BENCH = Path(bench.__file__).parent
+BENCH = Path(askwise_bench.__file__).parent
 
 
 def as_rows(lines):
