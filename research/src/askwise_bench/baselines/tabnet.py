@@ -179,11 +179,9 @@ def _epoch_bar(epochs: int, progress: bool | str) -> Any:
 
 
 def tabnet_classifier() -> Any:
-    """The classifier of `pytorch-tabnet`; raises an error that names the extra if it is not installed."""
+    """The classifier of `pytorch-tabnet`; raises an error that names the package if it is not installed."""
     try:
         from pytorch_tabnet.tab_model import TabNetClassifier
     except ImportError:
-        raise AskwiseError(
-            'TabNet needs pytorch-tabnet, which is not installed: pip install "askwise[bench]".'
-        ) from None
+        raise AskwiseError("TabNet needs a package that is not installed: pip install pytorch-tabnet") from None
     return TabNetClassifier
