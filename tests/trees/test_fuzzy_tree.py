@@ -294,7 +294,7 @@ def test_same_seed_same_tree():
 def test_blocks_of_cuts_change_nothing(monkeypatch):
     X, y = cases(8)
     whole = FuzzyTreeClassifier(n_subsets=2, random_state=0).fit(X, y).export_text()
-    monkeypatch.setattr(module, "BLOCK", 500)
+    monkeypatch.setattr(module, "CELLS_AT_ONCE", 500)
     assert FuzzyTreeClassifier(n_subsets=2, random_state=0).fit(X, y).export_text() == whole
 
 

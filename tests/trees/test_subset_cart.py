@@ -225,7 +225,7 @@ def test_same_seed_same_tree():
 def test_blocks_of_columns_change_nothing(monkeypatch):
     X, y = cases(9)
     whole = SubsetCartClassifier(random_state=0).fit(X, y).tree_
-    monkeypatch.setattr(module, "BLOCK", 2000)
+    monkeypatch.setattr(module, "CELLS_AT_ONCE", 2000)
     parts = SubsetCartClassifier(random_state=0).fit(X, y).tree_
     np.testing.assert_array_equal(whole.feature, parts.feature)
     np.testing.assert_array_equal(whole.threshold, parts.threshold)

@@ -15,6 +15,7 @@ from askwise.metrics import expected_calibration_error, rejection_curve, share_b
 from askwise.policy import Random
 from askwise.predict.base import class_positions
 from askwise.stopping.guarantee import exact_interval
+from askwise.stopping.savings import N_RESAMPLES
 from askwise.table.columns import plain
 from askwise.table.desk import Desk
 from askwise.trajectory import Trajectory
@@ -25,7 +26,6 @@ N_STEPS = N_RANDOM + 4
 INTERVAL = 0.95
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
-N_RESAMPLES = 500
 COSTS_SOMETHING = 0.01
 """Share of the price of everything from which a feature is said to cost something."""
 MOST_LISTED = 10

@@ -19,9 +19,8 @@ from askwise.predict.calibration import Calibration
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.table.error_costs import decide
 from askwise.table.rows import EncodedRows
-from askwise.uncertainty import Uncertainty, smoothed, summarize
+from askwise.uncertainty import SMALLEST, Uncertainty, smoothed, summarize
 
-SMALLEST = 1e-12
 ARRAYS = ("proba", "decision", "agreement", "final")
 
 

@@ -17,8 +17,7 @@ from askwise.model.parts import asked, dense, split_pipeline, unfrozen
 from askwise.model.wrapped import FrozenModel
 from askwise.networks import Layers
 from askwise.table.rows import EncodedRows
-
-SMALLEST = 1e-12
+from askwise.uncertainty import SMALLEST
 
 
 class FinalLayer:

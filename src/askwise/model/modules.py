@@ -17,8 +17,11 @@ from askwise.errors import AskwiseWarning, InvalidInput
 
 OUTPUTS = ("auto", "logits", "probabilities")
 SUMS_TO_ONE_WITHIN = 1e-3
+"""Outputs whose rows sum to 1 this closely are probabilities; half precision loses about as much."""
 ROWS_TO_JUDGE_ONE_OUTPUT = 20
-SMALLEST = 1e-300
+"""Fewer outputs that all lie between 0 and 1 could be logits by chance."""
+SMALLEST_DOUBLE = 1e-300
+"""Keeps the logarithm of a probability of 0 finite without moving any other; near the smallest double."""
 
 # (name of a layer, the layer, its input, its output) -> the output to continue with
 Change = Callable[[str, Any, Any, Any], Any]
@@ -79,7 +82,7 @@ class FrozenModule:
                 'The wrapped torch module must return probabilities >= 0 that sum to one (outputs="probabilities"); '
                 "for some rows it does not."
             )
-        return _with_first_class(output, 1 - output).double().clamp(min=SMALLEST).log()
+        return _with_first_class(output, 1 - output).double().clamp(min=SMALLEST_DOUBLE).log()
 
     def proba(self, X: Any) -> np.ndarray:
         """(n, C) class probabilities; with k dropout masks, all rows under the first mask come first: (k * n, C)."""

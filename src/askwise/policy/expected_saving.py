@@ -12,9 +12,8 @@ from askwise.parameters import Number, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.greedy import completing
 from askwise.table.prices import affordable
+from askwise.uncertainty import SMALLEST
 from askwise.value import NeighborSavings, Savings, per_cost
-
-SMALLEST = 1e-12
 
 
 class ExpectedSaving(Policy):

@@ -18,7 +18,8 @@ MOST_CATEGORIES = 24
 SHARPNESS = 10.0
 """How strongly the network is drawn to the best feature: one whose score is halfway between the mean and the best has
 a weight of exp(-SHARPNESS / 2) times that of the best."""
-SMALLEST = 1e-9
+LEAST_SPREAD = 1e-9
+"""Scores that differ by less are ties, in which no feature is preferred; also what takes the place of 0 in ratios."""
 BATCH, RATE, DECAY = 256, 2e-3, 1e-4
 BETA = (0.9, 0.999)
 FEWEST_STEPS = 600
@@ -42,7 +43,7 @@ class StateInputs:
         self.mean = np.nanmean(values[:, self.numbers], axis=0)
         spread = np.nanstd(values[:, self.numbers], axis=0)
         self.scale = np.where(spread > 0, spread, 1.0)
-        self.price_of_all = max(float(prices.total()), SMALLEST) if reads_budget else None
+        self.price_of_all = max(float(prices.total()), LEAST_SPREAD) if reads_budget else None
         first = values.shape[1] + len(self.numbers) + reads_budget
         self.position, self.n_inputs = _positions(values[:, self.categories], first)
 
@@ -89,7 +90,7 @@ def targets_of(scores: np.ndarray) -> Targets:
     usable = np.isfinite(scores)
     best = np.where(usable, scores, -np.inf).max(axis=1)
     mean = np.where(usable, scores, 0.0).sum(axis=1) / usable.sum(axis=1)
-    spread = np.maximum(best - mean, SMALLEST)
+    spread = np.maximum(best - mean, LEAST_SPREAD)
     below = np.where(usable, scores - best[:, None], -np.inf) / spread[:, None]
     share = np.exp(SHARPNESS * below)
     return Targets(share / share.sum(axis=1, keepdims=True), best, spread)
@@ -135,7 +136,7 @@ class ScoreNetwork:
         """
         self.layers = _in_precision(self.layers, np.float32)
         found, usable = targets_of(scores), np.isfinite(scores)
-        scale = np.log(np.maximum(np.column_stack([found.best, found.spread]), SMALLEST)).astype(np.float32)
+        scale = np.log(np.maximum(np.column_stack([found.best, found.spread]), LEAST_SPREAD)).astype(np.float32)
         share = found.share.astype(np.float32)
         optimizer = _Adam([*self.layers.weights, *self.layers.biases])
         n_batches = -(-len(inputs) // BATCH)

@@ -12,6 +12,7 @@ from askwise.policy.base import PolicyContext
 from askwise.policy.greedy import Greedy
 from askwise.table.prices import Prices, affordable
 from askwise.table.rows import EncodedRows
+from askwise.uncertainty import SMALLEST
 from askwise.value import NeighborValue, by_rule, per_cost
 from askwise.value.lookahead import LabelsAhead, SecondGains, outcomes_of_seconds, second_gains, total_effects
 
@@ -20,13 +21,14 @@ AT_THE_START, LATER = 2000, 400
 MOST_FIRST = 40
 """First features whose followers are evaluated at the start; of more, those that tell or interact most."""
 MOST_LATER = 8
+"""Fewer than at the start, because every later state pays for it."""
 N_STATES = 4
 """States after the first purchase that are examined for another feature to look ahead from."""
 CLEARLY = 0.25
 """Share by which a two-step value must exceed that of the greedy choice. On wine, heart, breast_cancer and cirrhosis
 noise gives up to 0.15; where one feature says which others matter, it is 1 and more."""
 ANSWERS_TO_SCREEN = 20_000
-SMALLEST = 1e-12
+"""Answers of the model, about, by which the first features are chosen where there are too many of them."""
 
 
 class Lookahead(Greedy):

@@ -16,7 +16,7 @@ from askwise.value.plans import LEVELS, Plans, make_plans
 
 SHARPNESS = 100.0
 """Per nat: a feature whose best plan is worth .01 nats less than that of another counts e times less."""
-SMALLEST = 1e-20
+LEAST_WEIGHT = 1e-20
 """Least weight of a feature, so that its gain can be told from its score."""
 
 
@@ -109,7 +109,7 @@ class Planned(Greedy):
             best = promise.max(axis=1, keepdims=True)
             some = np.isfinite(best)
             less = np.where(some, promise, 0.0) - np.where(some, best, 0.0)
-            preference[limited] = np.maximum(np.exp(SHARPNESS * less), SMALLEST)
+            preference[limited] = np.maximum(np.exp(SHARPNESS * less), LEAST_WEIGHT)
         return preference
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit, softmax
 
-SMALLEST = 1e-12
+from askwise.uncertainty import SMALLEST
+
 SPREADS = (0.2, 0.8)
 """Standard deviations of a log temperature around 0, that is T = 1, of which the most probable one is used."""
 STEP = 0.5

@@ -6,11 +6,13 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.covariance import ledoit_wolf
 
+from askwise.table.rows import CELLS_AT_ONCE
 from askwise.table.subsets import sample_of_sizes, unique_masks
 
 LARGEST_SCORE = 2.5
 """Normal scores are clipped here: single extreme cells must not decide alone."""
 RIDGE = 0.02
+"""Added to variances of 1: columns that repeat each other must not give infinite evidence."""
 PRIOR_ROWS = 3.0
 """In rows: how strongly the means of a class are drawn to those of all rows."""
 CATEGORY_ROWS = 10.0
@@ -23,8 +25,7 @@ FEWEST_ROWS, ROWS_TO_CHOOSE, ROWS_WITH_HOLES = 30, 1500, 300
 """Rows by which covariances are compared: with fewer than the first all classes share one, and where numbers are
 missing the last is the most, because each pattern of known columns has to be computed on its own."""
 N_FOLDS, N_SUBSETS = 3, 10
-CELLS_AT_ONCE = 4_000_000
-SMALLEST = 1e-3
+LEAST_SHARE = 1e-3
 """A class is not held less likely than this when covariances are compared, nor where answers are pooled."""
 
 
@@ -129,7 +130,7 @@ def _loss(
         made = ClassGaussians(scores[~held], y[~held], is_category, n_classes, common_rows)
         for columns in shown:
             logs = made.log_proba(np.where(columns, scores[held], np.nan))[np.arange(held.sum()), y[held]]
-            total -= np.maximum(logs, np.log(SMALLEST)).sum()
+            total -= np.maximum(logs, np.log(LEAST_SHARE)).sum()
     return total
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from askwise.predict.belief import Completions
-from askwise.predict.class_gaussians import SMALLEST, ClassGaussians, chosen_gaussians
+from askwise.predict.class_gaussians import LEAST_SHARE, ClassGaussians, chosen_gaussians
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.randomness import generator
 from askwise.table.rows import EncodedRows
@@ -119,8 +119,8 @@ def fit_weights(first: np.ndarray, second: np.ndarray, labels: np.ndarray, n_cas
 
 
 def _logs(proba: np.ndarray) -> np.ndarray:
-    return np.asarray(np.log(np.maximum(proba, SMALLEST)))
+    return np.asarray(np.log(np.maximum(proba, LEAST_SHARE)))
 
 
 def _bounded(logs: np.ndarray) -> np.ndarray:
-    return np.maximum(logs, np.log(SMALLEST))
+    return np.maximum(logs, np.log(LEAST_SHARE))

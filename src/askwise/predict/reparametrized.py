@@ -16,12 +16,11 @@ from askwise.networks import adam, import_torch, seeded, train
 from askwise.parameters import POSITIVE, Choice, Flag, Number, Whole, check_limits, within
 from askwise.predict.adapters import Adapter, LowRank, ScaleAndShift
 from askwise.predict.base import SubsetPredictor
+from askwise.predict.calibration import log_losses
 from askwise.predict.imputed import typical_row
 from askwise.randomness import generator, seed_from
 from askwise.table.rows import EncodedRows
 from askwise.table.subsets import sample
-
-SMALLEST = 1e-12
 
 
 @dataclass(eq=False, repr=False)
@@ -152,7 +151,7 @@ def train_adapter(
     repeated = np.repeat(held, max(1, 2000 // len(held)))
     held_rows = rows.take(repeated).masked(sample(len(repeated), n_columns + 1, rng)[:, :n_columns])
     held_mask, held_inputs = held_rows.observed, np.array(adapter.inputs(complete(held_rows)))
-    loss_before = _log_loss(before(held_rows), y[repeated])
+    loss_before = log_losses(before(held_rows), y[repeated])
 
     def draw() -> tuple[Any, ...]:
         seen = rows.take(trained).masked(sample(len(trained), n_columns, rng))
@@ -205,7 +204,3 @@ def _report(sizes: np.ndarray, before: np.ndarray, after: np.ndarray, n_columns:
         means = (before[own].mean(), after[own].mean()) if own.any() else (np.nan, np.nan)
         table.append({"size": size, "rows": int(own.sum()), "before": means[0], "after": means[1], "kept": kept})
     return pd.DataFrame(table)
-
-
-def _log_loss(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return -np.log(np.maximum(proba[np.arange(len(y)), y], SMALLEST))

@@ -30,7 +30,8 @@ DECIDED = np.arange(0.02, 1.001, 0.02)
 N_PARTS = 5
 FEWEST_ERRORS = 10
 """A combination is fitted only with so many wrong and so many right decisions."""
-SMALLEST = 1e-6
+LEAST_MEASURE = 1e-6
+"""Added before the logarithm: measures below it, such as a novelty of 0, are alike."""
 IN_WORDS = {
     "total": "the prediction is uncertain",
     "epistemic": "the model knows too little about such cases",
@@ -171,7 +172,7 @@ def measures(found: Assessment) -> np.ndarray:
     """(n, 4) logarithms of total, epistemic, novelty and 1 - `decision_is_final`; what is unknown counts as 0."""
     known = found.uncertainty
     together = np.stack([known.total, known.epistemic, known.novelty, 1 - found.decision_is_final], axis=-1)
-    return np.log(np.clip(np.nan_to_num(together, nan=0.0, posinf=1e6), 0.0, 1e6) + SMALLEST)
+    return np.log(np.clip(np.nan_to_num(together, nan=0.0, posinf=1e6), 0.0, 1e6) + LEAST_MEASURE)
 
 
 def calibrated_handover(

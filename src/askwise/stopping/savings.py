@@ -16,7 +16,9 @@ from askwise.table.columns import plain
 
 LEVELS = (0.9, 0.95, 0.98, 0.99)
 N_RESAMPLES = 500
+"""Bootstrap resamples of the cases: a dozen of them lie beyond each end of a 95 % interval."""
 MOST_BUDGETS = 300
+"""Budgets that are tried, spread over all that pay for something more: each of them is a column of (n, K) arrays."""
 
 
 def savings_table(

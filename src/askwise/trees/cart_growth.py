@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.trees.growth import (
+    CELLS_AT_ONCE,
     TIE,
     first_best,
     gini,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from askwise.trees.subset_cart import SubsetCartClassifier
 
 LEAF, NO_FEATURE, NO_THRESHOLD = -1, -2, -2.0  # as scikit-learn's trees mark a leaf
-BLOCK = 4_000_000  # largest number of table cells in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class TrainingTable:
 
     def column_blocks(self) -> Iterator[np.ndarray]:
         n, n_columns = self.X.shape
-        width = max(1, BLOCK // (n * self.by_class.shape[1]))
+        width = max(1, CELLS_AT_ONCE // (n * self.by_class.shape[1]))
         for start in range(0, n_columns, width):
             yield np.arange(start, min(start + width, n_columns))
 

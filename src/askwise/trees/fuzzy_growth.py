@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from askwise.trees.growth import (
+    CELLS_AT_ONCE,
     TIE,
     first_best,
     gini,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 
 T_NORMS = {"product": np.multiply, "minimum": np.minimum}
-BLOCK = 4_000_000  # largest number of table cells in memory at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class FuzzyGrowth:
         for which, others in batches:
             rest = self._combined(node.factors[j] for j in others)
             rows = np.flatnonzero(rest)
-            width = max(1, BLOCK // len(rows))
+            width = max(1, CELLS_AT_ONCE // len(rows))
             for some in np.split(which, range(width, len(which), width)):
                 left[some], right[some] = self._weigh(rows, rest[rows, None], cuts[some])
         return left, right

@@ -14,8 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from askwise.errors import InvalidInput
 
-# Impurities closer than this are equal up to rounding.
 TIE = 1e-12
+"""Impurities closer than this are equal up to rounding."""
+CELLS_AT_ONCE = 4_000_000
+"""Cells of a table of class counts that are in memory at a time: 32 MB of doubles."""
 
 
 class ProbableClassifier(ClassifierMixin, BaseEstimator):

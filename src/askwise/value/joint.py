@@ -6,11 +6,12 @@ import numpy as np
 
 from askwise.predict.similarity import UNRELATED
 from askwise.table.schema import Schema
+from askwise.uncertainty import SMALLEST
 
 PRIOR = 3.0
+"""In completions: how strongly the prediction after an answer is drawn to the one before it."""
 LABEL_PRIOR = 0.5
 """The `prior` where the truth is the label of a training row."""
-SMALLEST = 1e-12
 
 
 class JointGain:

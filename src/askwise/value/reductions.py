@@ -12,12 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from askwise.uncertainty import smoothed
+from askwise.uncertainty import SMALLEST, smoothed
 from askwise.value.outcomes import Outcomes
 
 DOUBT = 2.0
 """Standard deviations beyond chance by which fine outcomes must differ to be treated separately."""
-SMALLEST = 1e-12
 
 
 class Evidence(NamedTuple):

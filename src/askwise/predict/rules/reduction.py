@@ -14,9 +14,9 @@ import numpy as np
 from askwise.predict.rules.conditions import Rule, RuleSet
 from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
+from askwise.table.rows import CELLS_AT_ONCE
 from askwise.table.subsets import unique_masks
 
-CELLS_AT_ONCE = 4_000_000
 CELLS_PER_MASK = 8000
 """With more cells (rows x rules x classes) per mask than this, one product per mask beats one sum per row."""
 
