@@ -174,7 +174,7 @@ class BeliefModel:
         """
         if leave_out is not None or len(rows) < 2:
             return self._believe(rows, members, previous, leave_out)
-        _, first, inverse = np.unique(rows.keys(), return_index=True, return_inverse=True)
+        first, inverse = rows.distinct()
         if len(first) == len(rows):
             return self._believe(rows, members, previous, None)
         before = None if previous is None else previous.take(first)
@@ -200,7 +200,8 @@ class BeliefModel:
 
     def proba(self, rows: EncodedRows, complete: np.ndarray | None = None) -> np.ndarray:
         """(n, C) p(y | x_S), calibrated: `believe`, then `completed`, without what else they compute."""
-        found = self._calibrated(self.predictor.proba(rows), rows)
+        first, inverse = rows.distinct()
+        found = self._calibrated(self.predictor.proba(rows.take(first)), rows.take(first))[inverse]
         if complete is not None:
             own = complete & ~rows.observed.all(axis=1) & self.predictor.accepts(rows)
             if own.any():
