@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import log_loss, recall_score
 
 from askwise.acquisition import Acquisition, purchases, run_episodes
 from askwise.metrics import expected_calibration_error
@@ -16,6 +15,9 @@ from askwise.stopping.rules import Stopping
 from askwise.table.columns import plain
 from askwise.table.error_costs import decide
 from askwise.table.prices import Prices, affordable
+
+SMALLEST = np.finfo(float).eps
+"""Probabilities are kept so far from 0 and 1 in the log loss, as scikit-learn does it."""
 
 
 def default_budgets(prices: Prices) -> list[float]:
@@ -120,8 +122,8 @@ def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = No
     proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
     found = {
         "accuracy": float((predicted == y).mean()),
-        "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),
-        "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
+        "balanced_accuracy": float(np.mean([(predicted[y == c] == c).mean() for c in np.unique(y)])),
+        "log_loss": float(-np.log(np.clip(proba[np.arange(len(y)), y], SMALLEST, 1 - SMALLEST)).mean()),
         "ece": float(expected_calibration_error(y, proba)),
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),

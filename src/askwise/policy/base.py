@@ -45,6 +45,8 @@ class Policy(BaseEstimator):
     reads_belief = True  # where the scores do without `state.belief`, predictions are computed when they are read
     compares_gains = False
     """Whether `gains` are expected gains, so that those of two features can be compared."""
+    never_declines = False
+    """Whether every feature that can be acquired has a finite score: if there is only one, it comes next."""
     reason = "The policy in use ranks it first."
     """Why the feature with the highest score comes next, in words."""
 
@@ -115,6 +117,7 @@ class OncePerState(Policy):
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
+        self.never_declines = policy.never_declines
 
     def scores(self, state: Acquisition) -> np.ndarray:
         if self.policy.reads_budget:
