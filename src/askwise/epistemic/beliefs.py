@@ -116,8 +116,7 @@ class BeliefModel:
         """Set fitted attributes of the predictor that are chosen on unseen rows; the members use them as well."""
         for name, value in chosen.items():
             setattr(self.predictor, name, value)
-        self.__dict__.pop("_joined", None)
-        _ = self._joined
+            setattr(self._joined, name, value)
 
     def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
         """The same model and members with other training rows, from which distances and completions are taken."""
@@ -146,6 +145,8 @@ class BeliefModel:
         """The same model and members with the calibration of others, and with what they chose on unseen rows."""
         other = copy.copy(self)
         other.predictor, other.calibration = copy.copy(self.predictor), settled.calibration
+        together = self._joined is self.predictor
+        other.__dict__["_joined"] = other.predictor if together else copy.copy(self._joined)
         chosen = settled.predictor.chosen_on_unseen_rows
         other.settle(**{name: getattr(settled.predictor, name) for name in chosen})
         return other
