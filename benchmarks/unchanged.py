@@ -29,7 +29,6 @@ from xgboost import XGBClassifier
 
 from askwise import DynamicFeatureSelector, InvalidInput
 from askwise.datasets import load
-from askwise.evaluation import default_budgets
 
 ROUNDING = 1e-12
 N_TEST = 40
@@ -42,13 +41,16 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {f"{case}/{name}": values for case, selector, X in cases() for name, values in numbers(selector, X).items()}
+    before = np.load(options.file) if options.what == "compare" else {}
+    found: dict[str, np.ndarray] = {}
+    for case, selector, X in cases():
+        for name, new in numbers(selector, X).items():
+            found[f"{case}/{name}"] = new
+            if options.what == "compare":
+                print(f"{case + '/' + name:50} {difference(before[f'{case}/{name}'], new)}", flush=True)
     if options.what == "write":
         np.savez(options.file, allow_pickle=False, **found)
         return
-    before = np.load(options.file)
-    for name, new in found.items():
-        print(f"{name:45} {difference(before[name], new)}")
     identical = sum(np.array_equal(before[name], new, equal_nan=True) for name, new in found.items())
     print(f"{identical} of {len(found)} arrays are identical bit by bit")
 
@@ -135,11 +137,12 @@ def torch_cases() -> Iterator[tuple[str, Any, Any]]:
 
 
 def numbers(selector: Any, X: Any) -> dict[str, np.ndarray]:
-    run = selector.acquire(X, budget=default_budgets(selector.prices_)[-1])
+    budgets = [share * selector.prices_.total() for share in (0.1, 0.2, 0.3, 0.5)]
+    run = selector.acquire(X, budget=budgets[-1])
     found = {"order": run.order.astype(float), "proba": run.proba, "full": selector.predict_proba(X)}
     for name in ("total", "aleatoric", "mutual_information", "epistemic"):
         found[name] = getattr(run.uncertainty, name)
-    evaluated = selector.evaluate(X, selector.predict(X), budgets=default_budgets(selector.prices_)[:3])
+    evaluated = selector.evaluate(X, selector.predict(X), budgets=budgets)
     found |= {"spent": evaluated["spent"].to_numpy(), "log loss": evaluated["log_loss"].to_numpy()}
     return {**found, **stopped(selector, X)}
 

@@ -659,9 +659,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "policy_")
         return self.schema_.encode(self._table(X, reset=False, schema=self.schema_))
 
-    def _blocks(self, n: int, n_jobs: int = 1) -> list[slice]:
-        """Blocks of rows to process together, so that the beliefs of `n_jobs` of them fit into `memory_limit`."""
-        most = int(self.beliefs_.rows_at_once * self.memory_limit / USUAL_MEMORY / n_jobs)
+    def _blocks(self, n: int, n_jobs: int = 1, n_copies: int = 1) -> list[slice]:
+        """Blocks of rows to process together, so that the beliefs of `n_jobs` of them fit into `memory_limit`.
+
+        Each row is there in `n_copies`.
+        """
+        most = int(self.beliefs_.rows_at_once * self.memory_limit / USUAL_MEMORY / n_jobs / n_copies)
         step = max(1, min(most, -(-n // n_jobs)))
         return [slice(start, start + step) for start in range(0, max(n, 1), step)]
 
@@ -697,7 +700,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self, ends_of: Any, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str
     ) -> list[FinalState]:
         """The final states by `ends_of`, block by block."""
-        blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth))]
+        n_copies = len(budgets) if ends_of is ends_of_each_budget else 1
+        blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth), n_copies=n_copies)]
         ends = [
             ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)
             for state in track(blocks, "blocks of cases", len(blocks), progress)

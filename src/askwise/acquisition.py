@@ -170,6 +170,18 @@ class Acquisition:
         choice[np.isneginf(ranked.max(axis=1))] = -1
         return choice, scores
 
+    def next_features(self, policy: Policy, buyable: np.ndarray) -> np.ndarray:
+        """`choose` without the scores, (n,): they are only computed where there is something to choose between."""
+        free = buyable & (self.prices.now(self.mask) == 0)
+        n_buyable, has_free = buyable.sum(axis=1), free.any(axis=1)
+        choice = np.where(has_free[:, None], free, buyable).argmax(axis=1)
+        choice[n_buyable == 0] = -1
+        open_ = ~has_free & (n_buyable > (1 if policy.never_declines else 0))
+        if open_.any():
+            state = self if open_.all() else self.part(open_)
+            choice[open_] = state.choose(policy, buyable[open_])[0]
+        return choice
+
     def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
         rows = np.flatnonzero(features >= 0)
@@ -246,7 +258,7 @@ def purchases(
             buyable &= ~done[:, None]
         if not buyable.any():
             return
-        choice, _ = state.choose(policy, buyable)
+        choice = state.next_features(policy, buyable)
         done |= choice < 0
         if done.all():
             return

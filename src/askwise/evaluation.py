@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import log_loss, recall_score
 
 from askwise.acquisition import Acquisition, purchases, run_episodes
 from askwise.metrics import expected_calibration_error
-from askwise.policy.base import CachedPolicy, Policy
+from askwise.policy.base import OncePerState, Policy
 from askwise.progress import track
 from askwise.stopping.rules import Stopping
 from askwise.table.error_costs import decide
@@ -117,18 +116,17 @@ def ends_of_each_budget(
     budgets: np.ndarray,
     progress: bool | str = False,
 ) -> list[FinalState]:
-    """Final states under each budget from a separate episode for each; predictions are made only at the end."""
-    cached = CachedPolicy(policy)
-    ends = []
-    for budget in track(budgets, "budgets", len(budgets), progress):
-        cached.start()
-        episode = state.copy()
-        episode.left = np.full(len(truth), budget)
-        spent = np.zeros(len(truth))
-        for _, paid in purchases(episode, truth, cached, stop):
-            spent += paid
-        ends.append(FinalState(state.beliefs.proba(episode.rows, episode.complete), spent, episode.mask))
-    return ends
+    """Final states under each budget from one run of a copy of the cases for each; predictions are made at the end."""
+    n, most_steps = len(truth), state.mask.shape[1]
+    copies = state.take(np.tile(np.arange(n), len(budgets)))
+    copies.left = np.repeat(budgets, n)
+    spent = np.zeros(len(copies.left))
+    buying = purchases(copies, np.tile(truth, (len(budgets), 1)), OncePerState(policy), stop)
+    for _, paid in track(buying, "acquiring", most_steps, progress):
+        spent += paid
+    parts = state.beliefs.proba(copies.rows, copies.complete), spent, copies.mask
+    by_budget = [part.reshape(len(budgets), n, *part.shape[1:]) for part in parts]
+    return [FinalState(*arrays) for arrays in zip(*by_budget, strict=True)]
 
 
 def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
@@ -151,8 +149,8 @@ def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = No
     proba = end.proba / end.proba.sum(axis=1, keepdims=True)  # in single precision they sum to one only roughly
     found = {
         "accuracy": float((predicted == y).mean()),
-        "balanced_accuracy": float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),
-        "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
+        "balanced_accuracy": float(np.mean([(predicted[y == c] == c).mean() for c in np.unique(y)])),
+        "log_loss": float(-np.log(np.clip(proba[np.arange(len(y)), y], SMALLEST, 1 - SMALLEST)).mean()),
         "ece": float(expected_calibration_error(y, proba)),
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),

@@ -347,7 +347,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         weights = None if self._sample_weight is None else self._sample_weight[rest]
         table, seed = self.schema_.decode(known), self._seeds["model"]
         model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
-        return self._make_beliefs(FrozenModel(model, self.schema_), known, labels, members)
+        takes = self.predictor_.takes_missing_
+        return self._make_beliefs(FrozenModel(model, self.schema_, takes_at_most=takes), known, labels, members)
 
     def _cross_fit(self, n_folds: int = N_FOLDS, **limits: Any) -> list[Fold] | None:
         return self._cross_fit_with_reason(n_folds, **limits).folds or None

@@ -53,7 +53,7 @@ NOT_KEPT = {
     "Acquisition": "a run",
     "Assessment": "a result",
     "BoosterModel": "a model from a file, tested with those",
-    "CachedPolicy": "while a flowchart grows",
+    "OncePerState": "while budgets are compared",
     "Flowchart": "a result",
     "HeldOutStates": "while a value network is trained",
     "OnnxModel": "a model from a file, tested below",

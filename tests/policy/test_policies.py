@@ -21,7 +21,7 @@ from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
 from askwise.evaluation import final_states
 from askwise.policy import DQN, Distilled, Greedy, Policy, Random, Static
-from askwise.policy.base import CachedPolicy
+from askwise.policy.base import OncePerState
 from askwise.policy.lookahead import Lookahead
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
 from askwise.table.rows import EncodedRows
@@ -369,11 +369,10 @@ def test_rows_that_could_afford_nothing_are_scored_when_they_can():
         def scores(self, state):
             return np.where(state.mask | (state.left < 1)[:, None], -np.inf, 1.0)
 
-    cached, state = CachedPolicy(Thrifty()), blank(2, 3)
+    once, state = OncePerState(Thrifty()), blank(2, 3)
     for left, expected in ((0.5, -np.inf), (2.0, 1.0)):
-        cached.start()
         state.left = np.full(2, left)
-        assert_array_equal(cached.scores(state), np.full((2, 3), expected))
+        assert_array_equal(once.scores(state), np.full((2, 3), expected))
 
 
 def test_a_name_that_stands_for_nothing_is_refused():

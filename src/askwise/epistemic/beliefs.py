@@ -144,8 +144,7 @@ class BeliefModel:
         """Set fitted attributes of the predictor that are chosen on unseen rows; the members use them as well."""
         for name, value in chosen.items():
             setattr(self.predictor, name, value)
-        self.__dict__.pop("_joined", None)
-        _ = self._joined
+            setattr(self._joined, name, value)
 
     def with_rows(self, rows: EncodedRows, y: np.ndarray, seed: int) -> BeliefModel:
         """The same model and members with other training rows, from which distances and completions are taken."""
@@ -174,6 +173,8 @@ class BeliefModel:
         """The same model and members with the calibration of others, and with what they chose on unseen rows."""
         other = copy.copy(self)
         other.predictor, other.calibration = copy.copy(self.predictor), settled.calibration
+        together = self._joined is self.predictor
+        other.__dict__["_joined"] = other.predictor if together else copy.copy(self._joined)
         chosen = settled.predictor.chosen_on_unseen_rows
         other.settle(**{name: getattr(settled.predictor, name) for name in chosen})
         return other
@@ -202,7 +203,7 @@ class BeliefModel:
         """
         if leave_out is not None or len(rows) < 2:
             return self._believe(rows, members, previous, leave_out)
-        _, first, inverse = np.unique(rows.keys(), return_index=True, return_inverse=True)
+        first, inverse = rows.distinct()
         if len(first) == len(rows):
             return self._believe(rows, members, previous, None)
         before = None if previous is None else previous.take(first)
@@ -228,7 +229,8 @@ class BeliefModel:
 
     def proba(self, rows: EncodedRows, complete: np.ndarray | None = None) -> np.ndarray:
         """(n, C) p(y | x_S), calibrated: `believe`, then `completed`, without what else they compute."""
-        found = self._calibrated(self.predictor.proba(rows), rows)
+        first, inverse = rows.distinct()
+        found = self._calibrated(self.predictor.proba(rows.take(first)), rows.take(first))[inverse]
         if complete is not None:
             own = complete & ~rows.observed.all(axis=1) & self.predictor.accepts(rows)
             if own.any():

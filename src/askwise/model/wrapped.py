@@ -18,7 +18,7 @@ from askwise.errors import AskwiseWarning, InvalidInput, listed
 from askwise.model.black_box import BlackBox, as_classifier
 from askwise.model.fast.forests import FORESTS, TreeByTree
 from askwise.model.modules import SUMS_TO_ONE_WITHIN, is_torch_module
-from askwise.model.parts import asked, split_pipeline
+from askwise.model.parts import asked, split_pipeline, unfrozen
 from askwise.progress import interruptible
 from askwise.randomness import generator, seed_from
 from askwise.table.rows import EncodedRows
@@ -111,11 +111,21 @@ def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.
 
 
 class FrozenModel:
-    """The fitted classifier as a function from encoded, completed rows to checked probabilities."""
+    """The fitted classifier as a function from encoded, completed rows to checked probabilities.
 
-    def __init__(self, estimator: Any, schema: Schema) -> None:
+    Parameters
+    ----------
+    estimator, schema
+        The classifier, and the columns of its table.
+    takes_at_most
+        (D,) the columns in which a missing cell may be accepted: those in which the model that this one is a clone of
+        accepts it. None: any.
+    """
+
+    def __init__(self, estimator: Any, schema: Schema, takes_at_most: np.ndarray | None = None) -> None:
         self.estimator = estimator
         self.schema = schema
+        self._takes_at_most = takes_at_most
         self.classes = np.asarray(estimator.classes_)
         self.n_outputs = len(self.classes)
         self._framed = _wants_frame(estimator, schema)
@@ -175,12 +185,16 @@ class FrozenModel:
         self.settle(rows)
         if not self.schema.tabular:  # too many pixels to try one by one
             return np.zeros(n_columns, dtype=bool)
+        allowed = np.ones(n_columns, dtype=bool) if self._takes_at_most is None else self._takes_at_most
+        if not allowed.any():
+            return allowed
         tried = np.where(np.eye(n_columns, dtype=bool), np.nan, some_complete_row(rows))
-        if self._answers(tried):
-            return np.ones(n_columns, dtype=bool)
+        if self._answers(tried[allowed]):
+            return allowed
         if not isinstance(self.estimator, Pipeline):
             return np.zeros(n_columns, dtype=bool)
-        return np.array([self._answers(row[None]) for row in tried])  # steps of a Pipeline may differ by column
+        # Steps of a Pipeline may differ by column.
+        return np.array([may and self._answers(row[None]) for may, row in zip(allowed, tried, strict=True)])
 
     def settle(self, rows: EncodedRows) -> None:
         """Predict completed training rows, to check the answers and to determine what a torch module returns."""
@@ -294,6 +308,8 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
         raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
     if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function):
         return schema.framed
+    if type(unfrozen(estimator)).__module__.startswith("xgboost.") and not schema.is_category.any():
+        return False  # it takes arrays, with the same answers in half of the time
     return schema.framed and (names is not None or bool(schema.is_category.any()) or n_expected is None)
 
 

@@ -61,6 +61,8 @@ class Policy(BaseEstimator):
     reads_belief = True  # where the scores do without `state.belief`, predictions are computed when they are read
     compares_gains = False
     """Whether `gains` are expected gains, so that those of two features can be compared."""
+    never_declines = False
+    """Whether every feature that can be acquired has a finite score: if there is only one, it comes next."""
     reason = "The policy in use ranks it first."
     """Why the feature with the highest score comes next, in words."""
 
@@ -123,34 +125,23 @@ class WithoutRows:
         return False
 
 
-class CachedPolicy(Policy):
-    """Wraps a policy that runs on the same cases under one budget after another.
+class OncePerState(Policy):
+    """Wraps a policy that runs on several copies of the same cases at once, such as one for each budget.
 
-    The features of a state that the previous episode visited at the same step are not valued again; until the budget
-    runs out, episodes visit much the same states.
+    Until their budget runs out, they visit much the same states: the features of each are valued once.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self._last: list[dict[int, tuple[bytes, np.ndarray]]] = []  # case -> (mask, worth), by step
-        self._current: list[dict[int, tuple[bytes, np.ndarray]]] = []
-
-    def start(self) -> None:
-        """Start another episode."""
-        self._last, self._current = self._current, []
+        self.never_declines = policy.never_declines
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        step = len(self._current)
         if self.policy.reads_budget:
             return self.policy.scores(state)
-        last = self._last[step] if step < len(self._last) else {}
-        keys = [row.tobytes() for row in np.packbits(state.mask, axis=1)]
-        cases = state.ids.tolist()
-        known = np.array([last.get(case, (b"",))[0] == key for case, key in zip(cases, keys, strict=True)], dtype=bool)
-        worth = np.empty(state.mask.shape)
-        for r in np.flatnonzero(known):
-            worth[r] = last[cases[r]][1]
-        if not known.all():
-            worth[~known] = self.policy.worth(state if not known.any() else state.part(~known))
-        self._current.append(dict(zip(cases, zip(keys, worth, strict=True), strict=True)))
-        return self.policy.ranked(worth, state)
+        states = np.column_stack([state.ids, np.packbits(state.mask, axis=1)])
+        _, first, inverse = np.unique(states, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # the position of each distinct state among those that are valued
+        new = np.zeros(len(states), dtype=bool)
+        new[first] = True
+        worth = self.policy.worth(state if new.all() else state.part(new))
+        return self.policy.ranked(worth[np.argsort(order)[inverse.reshape(-1)]], state)

@@ -59,6 +59,7 @@ class Greedy(Policy):
     """
 
     compares_gains = True
+    never_declines = True
     reason = "It has the highest expected gain, weighed against its price."
 
     def __init__(

@@ -39,6 +39,7 @@ class _States:
     state: np.ndarray  # (cells,)
     column: np.ndarray  # (cells,)
     scaled: np.ndarray  # (cells, N) squared distances / (2 width^2)
+    by_row: np.ndarray  # (N, cells) the same, of which adjacent cells are summed three times as fast
 
 
 def learned_weights(
@@ -106,13 +107,13 @@ def _random_states(
         cells = column == j
         squared = rows.score_distances(j, rows.scores[row[state[cells]], j])
         scaled[cells] = np.minimum(squared / twice[state[cells], None], FARTHEST)
-    return _States(row, np.cumsum(n_known) - n_known, state, column, scaled)
+    return _States(row, np.cumsum(n_known) - n_known, state, column, scaled, np.ascontiguousarray(scaled.T))
 
 
 def _loss(weights: np.ndarray, states: _States, answers: np.ndarray) -> tuple[float, np.ndarray]:
     """Cross entropy of the answers on the rows and of the means over the others, and its slope in the weights (D,)."""
-    weighted = weights.astype(states.scaled.dtype)[states.column, None] * states.scaled
-    total = np.add.reduceat(weighted, states.first, axis=0)
+    weighted = weights.astype(states.by_row.dtype)[states.column] * states.by_row
+    total = np.ascontiguousarray(np.add.reduceat(weighted, states.first, axis=1).T)
     total[np.arange(len(states.row)), states.row] = np.inf
     similarity = kernel(total)
     similarity /= similarity.sum(axis=1, keepdims=True)

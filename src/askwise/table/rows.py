@@ -48,6 +48,11 @@ class EncodedRows:
         cells = np.ascontiguousarray(np.where(self.observed, self.values + 0.0, np.nan))  # one NaN, and no -0
         return cells.view(np.dtype((np.void, cells.shape[1] * cells.itemsize))).reshape(-1)
 
+    def distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first of equal rows, for each set of them, and for each row the position of its set."""
+        _, first, inverse = np.unique(self.keys(), return_index=True, return_inverse=True)
+        return first, inverse
+
     def with_values(self, values: np.ndarray) -> EncodedRows:
         """Other cells with the same meaning of the codes, such as completed ones."""
         return EncodedRows(values, self.unseen)

@@ -62,6 +62,7 @@ class SetSearch:
         self.n_tried = len(self.candidates) if n_tried is None else n_tried
         self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *start}}
         self.tried: dict[Set, float] = {}
+        self._prices: dict[Set, float] = {}
         self._alone = {i: self.gain(start | {i}) - self.gain(start) for i in self.candidates}
 
     def gain(self, chosen: Set) -> float:
@@ -78,11 +79,15 @@ class SetSearch:
 
     def price(self, chosen: Set) -> float:
         """What a set adds to the price, each set-up cost counted once."""
-        return float(self.prices.added(self.known[None], self.mask(chosen)[None])[0, 0])
+        if chosen not in self._prices:
+            self._prices[chosen] = float(self.prices.added(self.known[None], self.mask(chosen)[None])[0, 0])
+        return self._prices[chosen]
 
     def mask(self, chosen: Set) -> np.ndarray:
         """(M,) the features of a set."""
-        return np.isin(np.arange(len(self.known)), list(chosen))
+        mask = np.zeros(len(self.known), dtype=bool)
+        mask[list(chosen)] = True
+        return mask
 
     def best(self, most: float) -> Set:
         """The best set found that costs at most `most`."""
