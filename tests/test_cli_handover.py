@@ -45,7 +45,9 @@ def test_fit_says_what_is_promised_of_each_class_and_of_decided_cases(files):
     assert "those that all features decide for 'ill', and of those that all features decide for 'well'" in facts["stop"]
     assert facts["kept"].startswith("on the calibration rows, by class: ill ")
     assert "at least 93% are decided rightly" in facts["handover"]
-    assert 0 < askwise.load(folder / "selector").handover_.handed_over < 1
+    handover = askwise.load(folder / "selector").handover_
+    assert handover is not None
+    assert 0 < handover.handed_over < 1
 
 
 def test_evaluate_shows_each_class_and_lists_the_cases(files):
@@ -83,6 +85,7 @@ def test_a_case_in_doubt_is_handed_over_at_the_terminal_and_by_the_server(files,
     url = f"sqlite:///{tmp_path}/cases.sqlite3"
     migrate(url)
     description = Description(selector, folder / "selector")
+    assert selector.handover_ is not None
     assert SelectorView(**description.as_dict()).handover == selector.handover_.promise
     cases = Cases(selector, description, Store(url))
     for row, advice in ((doubtful, "hand over"), (clear, "decide")):

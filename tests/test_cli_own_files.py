@@ -329,8 +329,8 @@ def test_ask_advises_to_stop_and_can_go_on(files):
     lines = []
     session = selector.start(stop="calibrated")
     values: dict[str, Any] = {"age": 79, "color": "red", "lab panel": {"dose": 9.0, "noise": 0.0}}
-    while session.suggest() is not None:
-        feature = session.suggest().feature
+    while (suggestion := session.suggest()) is not None:
+        feature = suggestion.feature
         session.answer(feature, values[feature])
         lines += list(map(str, values[feature].values())) if feature == "lab panel" else [str(values[feature])]
     assert session.why()["advice"] == "stop", "this case is clear before everything is known"
@@ -402,8 +402,9 @@ def test_nothing_is_promised_outside_of_everything_seen(files):
     assert "Guaranteed with" not in shown
     assert "How likely the decision would stay the same with everything known cannot be said." in shown
     assert "The guarantee does not hold for this case" in shown
-    asked = askwise.load(folder / "selector").start(stop="calibrated").suggest().feature
-    typed = {"age": "5000", "color": "red", "lab panel": "12500\n0"}[asked]
+    asked = askwise.load(folder / "selector").start(stop="calibrated").suggest()
+    assert asked is not None
+    typed = {"age": "5000", "color": "red", "lab panel": "12500\n0"}[asked.feature]
     said = " ".join(run("ask", folder / "selector", "--yes", text="\n".join([typed, *lines])).stdout.split())
     assert "Guaranteed with" not in said
 

@@ -238,7 +238,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         )
 
     def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
-        """Accuracy, log loss, calibration error, cost (also of errors) and decisions kept, one row per budget.
+        """Accuracy, log loss, calibration error, price, cost of errors and decisions kept, one row per budget.
 
         `kept` is the share of the cases with the decision of the full row, and `kept_of_worst` that of the class with
         the lowest such share, `worst_class`; a stop per case keeps more of them for the same price (see `savings`).

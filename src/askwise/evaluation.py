@@ -37,7 +37,7 @@ def default_budgets(prices: Prices) -> list[float]:
 
 
 class FinalState(NamedTuple):
-    """The final state of cases: prediction (n, C), cost spent (n,), and known features (n, M).
+    """The final state of cases: prediction (n, C), price paid (n,), and known features (n, M).
 
     Examples
     --------

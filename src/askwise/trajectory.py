@@ -115,7 +115,7 @@ class Trajectory:
         return mask
 
     def spent_after(self, t: int) -> np.ndarray:
-        """(n,) cost spent after `t` purchases."""
+        """(n,) price paid after `t` purchases."""
         return np.asarray(self.costs[:, : self._step(t)].sum(axis=1))
 
     def predict(self, t: int = -1) -> np.ndarray:

@@ -112,10 +112,11 @@ def test_rules_of_stops_and_handovers_hold_after_loading(tmp_path):
         runs = [one.acquire(X, budget=2, stop=one.stop_) for one in (saved, loaded)]
         pd.testing.assert_frame_equal(runs[0].to_frame(), runs[1].to_frame(), check_exact=True, obj=path)
         if saved.handover_ is not None:
+            assert loaded.handover_ is not None
             assert loaded.handover_.stop is loaded.stop_  # else the rule would never be used
             handed_over.append(runs[1].handed_over)
     assert len(handed_over) == 4
-    assert all(found.any() for found in handed_over)
+    assert all(np.any(found) for found in handed_over)
 
 
 def test_earlier_names_of_modules_are_read(tmp_path):
@@ -140,6 +141,7 @@ def test_what_is_shared_stays_shared(tmp_path):
     saved.save(tmp_path / "saved")
     loaded = askwise.load(tmp_path / "saved")
     assert loaded.beliefs_.predictor is loaded.predictor_
+    assert loaded.beliefs_.novelty is not None
     assert loaded.predictor_.neighbors_ is loaded.beliefs_.novelty.neighbors
     assert loaded.predictor_.model_.estimator is loaded.estimator_
     assert loaded.policy_.value_.beliefs is loaded.beliefs_

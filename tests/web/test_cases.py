@@ -308,6 +308,7 @@ def test_the_guarantee_is_shown_on_cases_that_it_holds_for(folder, sqlite):
     while case["advice"] == "ask":
         case = answered(case)
     assert case["advice"] == "stop"
+    assert selector.stop_ is not None
     assert promised(finished(case)) == (True, selector.stop_.promise)
 
 

@@ -33,9 +33,9 @@ ROUNDING_ERROR = 1e-12
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The feature to acquire next, its current price, its expected gain per cost, and all candidates.
+    """The feature to acquire next, its current price, its expected gain per price, and all candidates.
 
-    `ranking` lists (feature, current price, gain per cost), best first.
+    `ranking` lists (feature, current price, gain per price), best first.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class Session:
             self._record("unavailable", feature, None, 0.0)
 
     def undo(self) -> None:
-        """Take back the last answer or `unavailable`, and refund its cost."""
+        """Take back the last answer or `unavailable`, and refund its price."""
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
         self._state, self._trace, self._departure = self._past.pop()

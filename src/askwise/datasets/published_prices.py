@@ -1,4 +1,4 @@
-"""Prices of medical tests as P. D. Turney published them, with the discounts of tests that share a cost.
+"""Prices of medical tests as P. D. Turney published them, with the discounts of tests that share a set-up cost.
 
 For each table there is an `.expense` file with lines ``test: full price, discounted price`` and a `.group`
 file with lines ``test: group``. The discounted price holds once another test of the same group has been

@@ -45,7 +45,7 @@ class AtMost(Stopping):
 
 @dataclass(frozen=True)
 class Ends:
-    """Where the policy itself ends on n rows: probabilities (n, C), decisions (n,), and cost (n,)."""
+    """Where the policy itself ends on n rows: probabilities (n, C), decisions (n,), and prices paid (n,)."""
 
     proba: np.ndarray
     decision: np.ndarray

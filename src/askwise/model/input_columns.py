@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 import numpy as np
+
+LOG = logging.getLogger(__name__)
 
 ROWS_AT_ONCE = 20_000
 """Rows that are transformed in one call: many at once cost little more than one, but all of them much memory."""
@@ -35,9 +38,10 @@ def changed_inputs(
     if len(probes) < 2 or sum(sizes) <= ROWS_AT_ONCE:
         try:
             return _changed_at_once(transform, probes, sizes, rows, before)
-        except Exception:  # the steps may be of any package: an encoder of another one need not raise a ValueError
+        except Exception as error:  # the steps may be of any package: that of an encoder need not be a ValueError
             if not refusable:
                 raise
+            LOG.debug("A probe is refused, one column at a time: %s", error)
             if len(probes) < 2:
                 return np.zeros((len(probes), before.shape[1]), dtype=bool)
     half = len(probes) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from askwise.model.parts import unfrozen
 from askwise.model.wrapped import fitted_classifier, is_seed
 from askwise.progress import interruptible
 
+LOG = logging.getLogger(__name__)
+
 
 def can_be_cloned(classifier: Any) -> bool:
     """Whether there is an unfitted copy of a classifier, which may hold frozen parts."""
@@ -25,7 +28,8 @@ def can_be_cloned(classifier: Any) -> bool:
         return False
     try:
         clone(classifier)
-    except Exception:  # see `unfitted_clone`
+    except Exception as error:  # see `unfitted_clone`
+        LOG.debug("%s cannot be cloned: %s", type(classifier).__name__, error)
         return False
     return True
 
@@ -35,7 +39,8 @@ def unfitted_clone(estimator: Any) -> Any:
     try:
         copied = _thawed(estimator)
         parts = [copied, *copied.get_params().values()]
-    except Exception:  # third-party classes raise anything, as CatBoost does with cat_features
+    except Exception as error:  # third-party classes raise anything, as CatBoost does with cat_features
+        LOG.debug("%s cannot be cloned: %s", type(estimator).__name__, error)
         return None
     return None if any(isinstance(part, BlackBox | FrozenEstimator) for part in parts) else copied
 

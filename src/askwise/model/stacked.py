@@ -47,6 +47,7 @@ class StackedModels:
         self.n_outputs = int(ends[-1])
         parts = [_Part(model, end) for model, end in zip(self.models, ends.tolist(), strict=True)]
         self._tables: list[_Table] = []
+        self._alike: list[list[Answer]] = []  # for each table and each preparation of it
         order: list[int] = []  # columns in the order of the answers: models evaluated together are adjacent
         for same_table in _grouped(parts, lambda one, other: one.frozen.reads_like(other.frozen)):
             behind: list[tuple[Any, list[Answer]]] = []
@@ -55,7 +56,7 @@ class StackedModels:
                 behind.append((same_steps[0].steps, [_answer_of(group) for group in alike]))
                 order += [column for group in alike for part in group for column in part.columns]
             n_outputs = sum(part.model.n_outputs for part in same_table)
-            self._behind = behind
+            self._alike += [answers for _, answers in behind]
             self._tables.append((same_table[0].frozen, partial(_ask, behind), n_outputs))
         self._columns = np.argsort(order)
         self._in_order = order == sorted(order)
@@ -68,17 +69,22 @@ class StackedModels:
     @property
     def take_arrays(self) -> bool:
         """Whether the classifiers answer alike to sparse inputs and to the same numbers as an array."""
-        return all(isinstance(answer, BatchedLayers | TreeByTree) for answer in self._behind[0][1])
+        return all(isinstance(answer, BatchedLayers | TreeByTree) for answer in self._of_shared_steps)
 
     @property
     def layers(self) -> BatchedLayers | None:
         """The networks, if all models that share their steps are networks of one shape, in order."""
-        answers = self._behind[0][1]
+        answers = self._of_shared_steps
         return answers[0] if len(answers) == 1 and isinstance(answers[0], BatchedLayers) and self._in_order else None
 
     def of_inputs(self, inputs: Any) -> np.ndarray:
         """(n, n_outputs) the answers to the outputs of the steps that the models share."""
-        return self._ordered(_side_by_side([answer(inputs) for answer in self._behind[0][1]]))
+        return self._ordered(_side_by_side([answer(inputs) for answer in self._of_shared_steps]))
+
+    @property
+    def _of_shared_steps(self) -> list[Answer]:
+        assert len(self._alike) == 1, "asked for what models share that are not prepared alike"
+        return self._alike[0]
 
     def _ordered(self, found: np.ndarray) -> np.ndarray:
         return found if self._in_order else found[:, self._columns]

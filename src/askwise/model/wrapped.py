@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from functools import cached_property
@@ -23,6 +24,8 @@ from askwise.progress import interruptible
 from askwise.randomness import generator, seed_from
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
+
+LOG = logging.getLogger(__name__)
 
 ROWS_PER_CALL = Schema.rows_per_call
 ROWS_TO_SETTLE = 1000
@@ -205,7 +208,8 @@ class FrozenModel:
     def _answers(self, values: np.ndarray) -> bool:
         try:
             self(EncodedRows(values))
-        except Exception:  # a third-party model may raise any error for missing cells
+        except Exception as error:  # a third-party model may raise any error for missing cells
+            LOG.debug("%s does not take missing cells: %s", type(self.estimator).__name__, error)
             return False
         return True
 

@@ -1,6 +1,6 @@
 r"""Feature acquisition as reinforcement learning: a dueling Q-network (Section 3.2 and Appendix G), in one file.
 
-State: the observed cells and their mask. Action: a feature that can be acquired. Reward: the gain per cost of the
+State: the observed cells and their mask. Action: a feature that can be acquired. Reward: the gain per price of the
 value actually observed. Deviations from the paper, numbered:
 
 1. Many episodes run at once, in the same loop as at inference; the ``"batched"`` preset makes fewer, larger updates
@@ -115,7 +115,7 @@ class DQN(WithoutRows, Policy):
         return self
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        """Q(x_S, i): the gain per cost expected from acquiring i now and the best features afterwards."""
+        """Q(x_S, i): the gain per price expected from acquiring i now and the best features afterwards."""
         return np.where(state.mask, -np.inf, self.layers_(self.coder_(state.rows)))
 
     coder_: CellCoder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,8 @@ from askwise.predict.rules.conditions import Interval, OneOf
 from askwise.predict.rules.crisp import recoded
 from askwise.table.columns import Column
 from askwise.table.rows import EncodedRows
+
+LOG = logging.getLogger(__name__)
 
 ROWS_TO_PROBE = 500
 ROWS_BEYOND = 100
@@ -184,7 +187,8 @@ def output_names(steps: Any) -> list[str]:
     """Names of the output columns of a Pipeline's steps; empty if a step does not provide them."""
     try:
         return [str(name) for name in steps.get_feature_names_out()]
-    except Exception:  # a custom step need not have names
+    except Exception as error:  # a custom step need not have names, and may say so by any error
+        LOG.debug("The steps name no outputs: %s", error)
         return []
 
 

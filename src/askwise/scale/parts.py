@@ -62,7 +62,7 @@ def columns_to_read(selector: FeatureAcquirer, names: list[str], options: Option
 
 
 def acquired(selector: FeatureAcquirer, cases: pd.DataFrame, options: Options, first: int) -> pd.DataFrame:
-    """One row per case: what was bought, what it cost and, if wanted, what is said in the end."""
+    """One row per case: what was bought, at what price and, if wanted, what is said in the end."""
     index = pd.RangeIndex(first, first + len(cases))
     ids = cases[options.id_column] if options.id_column else pd.Series(index)
     rows = cases[[column.label for column in selector.schema_.columns]].set_axis(index)

@@ -71,7 +71,7 @@ def acquire_parquet(
     known
         Names of the features that are known from the start.
     write
-        ``"order"``: what was bought and what it cost, without any prediction, which is fastest; ``"prediction"``: with
+        ``"order"``: what was bought and at what price, without any prediction, which is fastest; ``"prediction"``: with
         the final prediction and its probabilities; ``"all"``: with agreement and uncertainties, too.
     id_column
         Column that names the cases; None = the number of the row.

@@ -28,7 +28,7 @@ def gain(discrepancy: np.ndarray, epistemic: np.ndarray, risk_weight: float) -> 
 def per_cost(gain: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """Gain per unit of cost: a positive gain is divided by its cost, a negative one multiplied.
 
-    Dividing a loss by a high price would make it look smaller. A cost of 0 leaves the gain as it is.
+    Dividing a loss by a high price would make it look smaller. A price of 0 leaves the gain as it is.
 
     >>> per_cost(np.array([1.0, -1.0, 1.0]), np.array([2.0, 2.0, 0.0])).tolist()
     [0.5, -2.0, 1.0]

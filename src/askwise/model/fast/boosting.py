@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from scipy.special import expit, softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from askwise.model.parts import dense
+
+LOG = logging.getLogger(__name__)
 
 MOST_LEAVES = 64
 EVERYTHING = 2**MOST_LEAVES - 1
@@ -137,7 +140,8 @@ def takes_part(model: Any) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it may have been trained with column names
             return bool(np.allclose(BoostedTrees([model])(probe), model.predict_proba(probe), atol=1e-9))
-    except Exception:  # another version of scikit-learn may have another layout
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:  # another version, another layout
+        LOG.debug("%s is asked by its own predict_proba: %s", type(model).__name__, error)
         return False
 
 

@@ -43,15 +43,16 @@ class PoolTrees:
         self.inputs = inputs
         self.n_models = len(ensembles)
         trees = [tree for ensemble in ensembles for tree in ensemble.trees]
-        output = np.concatenate([ensemble.output + 1000 * i for i, ensemble in enumerate(ensembles)])
+        n_outputs = [len(ensemble.baseline) for ensemble in ensembles]
+        starts = np.cumsum(n_outputs) - n_outputs
+        output = np.concatenate([start + ensemble.output for start, ensemble in zip(starts, ensembles, strict=True)])
         self.baseline = np.concatenate([ensemble.baseline for ensemble in ensembles])
         used = [sorted({split[0] for split in splits}) for splits, _ in trees]
         # Trees with more inputs come first: those with a k-th input are then the first ones for every k.
         order = sorted(range(len(trees)), key=lambda t: -len(used[t]))
         self._read(([trees[t] for t in order]), [used[t] for t in order])
-        numbers = np.unique(output, return_inverse=True)[1][order]
         self.sums = np.zeros((len(trees), len(self.baseline)))
-        self.sums[np.arange(len(trees)), numbers] = 1.0
+        self.sums[np.arange(len(trees)), output[order]] = 1.0
         every_pair = np.ones(len(self.pair_input), dtype=bool)
         of_pool, ends = self._possible(inputs.of_pool, every_pair), np.cumsum(self.n_with)
         self.layers = [np.ascontiguousarray(part) for part in np.split(of_pool, ends[:-1], axis=1)]
