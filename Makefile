@@ -42,7 +42,7 @@ $(VENV)/.dev: pyproject.toml research/pyproject.toml constraints.txt | $(BIN)/py
 	$(INSTALL) --editable '.[dev]' --editable ./research
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.docs: pyproject.toml research/pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing askwise and what builds its site into $(VENV) (a few minutes, once)"
-	$(INSTALL) --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]' --editable ./research
 	@touch $@

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src"), str(HERE.parent / "research" / "src")]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import askwise  # noqa: E402

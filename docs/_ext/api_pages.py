@@ -30,6 +30,7 @@ PUBLIC = {
     "askwise.scale": "Tables larger than memory",
     "askwise.persistence": "Saving and loading",
     "askwise.errors": "Errors",
+    "askwise_bench.baselines": "Rivals (askwise-bench)",
 }
 
 
