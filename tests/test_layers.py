@@ -157,7 +157,9 @@ def test_data_sets_need_the_leaves_and_tables_only():
 
 def test_one_case_and_the_flowchart_share_public_names_only():
     for room, other in (("case", "explain"), ("explain", "case")):
-        inside = {name for module in MODULES if own(module) == room for name, _ in IMPORTS[module] if own(name) == other}
+        inside = {
+            name for module in MODULES if own(module) == room for name, _ in IMPORTS[module] if own(name) == other
+        }
         assert inside <= {f"askwise.{other}"}, inside
 
 

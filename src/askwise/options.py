@@ -29,6 +29,7 @@ POLICIES: tuple[str, ...] = get_args(PolicyName)
 ROWS_TO_CHECK = 1000
 """Enough to see that classes are in another order; a slow model is not asked about all rows for that."""
 
+
 def check_options(adaptation: Any, epistemic: Any, policy: Any) -> None:
     """An error where an option is neither one of the names nor an object of the right family."""
     _check("adaptation", adaptation, ADAPTATIONS, SubsetPredictor)
