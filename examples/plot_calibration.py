@@ -2,7 +2,8 @@
 When 90 % means nine times out of ten
 =====================================
 
-Predictions from incomplete rows are averages over completions, and they are calibrated on rows that the model has not seen. Here with and without that step.
+Predictions from incomplete rows are averages over completions, and they are calibrated on rows that
+the model has not seen. Here with and without that step.
 """
 
 # %%

@@ -2,8 +2,8 @@
 A clinic with real prices
 =========================
 
-Thirteen tests for heart disease, at the prices that were paid for them in Canada. All of them cost 324 dollars. How much of that is needed
-for the same decision?
+Thirteen tests for heart disease, at the prices that were paid for them in Canada. All of them cost
+324 dollars. How much of that is needed for the same decision?
 """
 
 # %%
@@ -38,7 +38,8 @@ print(f"{run.spent_after(-1).mean():.0f} dollars per patient instead of {selecto
 print(f"the same decision in {same.mean():.0%}, right in {(run.predict(-1) == diagnosis).mean():.0%}")
 
 # %%
-# What is asked when: the first questions are nearly free, and which expensive test comes next depends on their answers.
+# What is asked when: the first questions are nearly free, and which expensive test comes next
+# depends on their answers.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
 AcquisitionOrderDisplay.from_trajectory(run, ax=left)

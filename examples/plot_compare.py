@@ -2,8 +2,9 @@
 Beside DIME and a fixed order
 =============================
 
-DIME is a published method that trains networks of its own: one that predicts and one that chooses. askwise wraps the model that is there. Both are measured on the same
-held-out rows, under the same budgets, and beside one order for all cases.
+DIME is a published method that trains networks of its own: one that predicts and one that chooses.
+askwise wraps the model that is there. Both are measured on the same held-out rows, under the same
+budgets, and beside one order for all cases.
 """
 
 # %%
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector
 from askwise.displays import BudgetDisplay
+from askwise_bench.baselines import DIME, StaticCMI
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 X, X_new, y, y_new = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
@@ -34,8 +36,9 @@ rivals = {
 }
 
 # %%
-# One split of one table says little about who wins: the spread over splits and tables is under "How it compares". What can be seen is the shape: most is told by the first few
-# features, and then nobody needs to be clever.
+# One split of one table says little about who wins: the spread over splits and tables is under "How
+# it compares". What can be seen is the shape: most is told by the first few features, and then
+# nobody needs to be clever.
 
 BudgetDisplay.from_selector(selector, X_new, y_new, range(1, 9), policies=rivals)
 plt.show()

@@ -2,12 +2,13 @@
 A credit desk with error costs
 ==============================
 
-A credit that is not paid back costs 5,000, a good customer sent away 800. Each inquiry costs something too. No budget is needed: what
-does not pay for itself is not asked.
+A credit that is not paid back costs 5,000, a good customer sent away 800. Each inquiry costs
+something too. No budget is needed: what does not pay for itself is not asked.
 """
 
 # %%
-# Made applications, so that nobody's are shown here: who defaults depends on income, debts, and the history at the agency.
+# Made applications, so that nobody's are shown here: who defaults depends on income, debts, and the
+# history at the agency.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -57,7 +58,7 @@ nothing = selector.predict(applications[new].assign(**{name: np.nan for name, pr
 ways = {
     "inquire nothing": cost(nothing, np.zeros(600)),
     "inquire everything": cost(full, np.full(600, selector.prices_.total())),
-    "askwise": cost(run.decision_labels if hasattr(run, "decision_labels") else run.predict(-1), run.spent_after(-1)),
+    "askwise": cost(run.predict(-1), run.spent_after(-1)),
 }
 
 # %%

@@ -2,7 +2,8 @@
 Digits patch by patch
 =====================
 
-A classifier that knows whole digits may look at a few of sixteen patches. A patch is a group of four pixels; nothing is retrained.
+A classifier that knows whole digits may look at a few of sixteen patches. A patch is a group of
+four pixels; nothing is retrained.
 """
 
 # %%

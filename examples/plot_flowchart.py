@@ -2,7 +2,8 @@
 A policy as a flowchart
 =======================
 
-Three questions to hang on the wall. The chart says of itself how often it decides like the policy, and like the model with everything known.
+Three questions to hang on the wall. The chart says of itself how often it decides like the policy,
+and like the model with everything known.
 """
 
 # %%

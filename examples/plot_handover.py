@@ -44,6 +44,5 @@ plt.show()
 # %%
 # Who they are:
 
-print(
-    f"{over.sum()} of {len(over)} cases; right among the others {right[~over].mean():.1%}, among these {right[over].mean():.1%}"
-)
+print(f"{over.sum()} of {len(over)} cases; right among them {right[over].mean():.1%}")
+print(f"right among the others {right[~over].mean():.1%}")

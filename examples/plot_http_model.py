@@ -2,7 +2,8 @@
 A model behind HTTP
 ===================
 
-The model runs elsewhere, and all there is is an address that answers with probabilities. A function that asks it is wrapped like any other model.
+The model runs elsewhere, and all there is is an address that answers with probabilities. A function
+that asks it is wrapped like any other model.
 """
 
 # %%

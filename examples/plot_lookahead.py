@@ -2,7 +2,8 @@
 A question that only tells what to ask next
 ===========================================
 
-A switch says which of three sensors decides. Alone it tells nothing about the label, so a greedy policy never asks for it. Looking one question ahead finds it.
+A switch says which of three sensors decides. Alone it tells nothing about the label, so a greedy
+policy never asks for it. Looking one question ahead finds it.
 """
 
 # %%
@@ -22,7 +23,8 @@ selector = DynamicFeatureSelector(model, epistemic=None, policy="lookahead", ran
 print(selector.choices_["policy"])
 
 # %%
-# With two questions, switch and sensor, the one who looks ahead is nearly done. The others hope for the right sensor.
+# With two questions, switch and sensor, the one who looks ahead is nearly done. The others hope for
+# the right sensor.
 
 BudgetDisplay.from_selector(
     selector, X[900:], y[900:], range(1, 6), policies={"greedy": "greedy", "static": "static", "random": "random"}

@@ -2,8 +2,9 @@
 Handwritten digits, patch by patch
 ==================================
 
-A network has learned to read whole digits. Here it may look at a few of sixteen patches, and askwise says at which.
-Needs torch and matplotlib; MNIST is downloaded on first use, or read from the folder that ``ASKWISE_DATA`` names.
+A network has learned to read whole digits. Here it may look at a few of sixteen patches, and
+askwise says at which. Needs torch and matplotlib; MNIST is downloaded on first use, or read from
+the folder that ``ASKWISE_DATA`` names.
 """
 
 # %%
@@ -23,7 +24,8 @@ X_test, y_test = mnist.test_images[test], mnist.test_y[test]
 network = train_classifier(small_cnn(10), X, y, epochs=5, random_state=0)
 
 # %%
-# Wrap it. A patch is a feature; nothing is retrained. What is hidden is completed from similar training images.
+# Wrap it. A patch is a feature; nothing is retrained. What is hidden is completed from similar
+# training images.
 
 selector = DynamicFeatureSelector(network, groups=PatchGrid(4, 4), random_state=0).fit(X, y)
 
@@ -36,7 +38,8 @@ for name in ("auto", "static", "random"):
     print(f"{name:<8}", *(f"{share:6.1%}" for share in accuracy))
 
 # %%
-# One image: a session takes the patches as answers and says after each what it believes, and how surely.
+# One image: a session takes the patches as answers and says after each what it believes, and how
+# surely.
 
 image, label = X_test[0], y_test[0]
 case = selector.start(budget=4)

@@ -2,7 +2,8 @@
 Outside of everything seen
 ==========================
 
-A model is sure of itself where it has never been. Novelty says how far a case is from all training rows: 0 is within them.
+A model is sure of itself where it has never been. Novelty says how far a case is from all training
+rows: 0 is within them.
 """
 
 # %%
@@ -19,7 +20,8 @@ model = MLPClassifier((50,), max_iter=800, random_state=0).fit(X, y)
 selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
 
 # %%
-# Over the whole plane: the confidence of the network, what it differs from models trained like it, and novelty.
+# Over the whole plane: the confidence of the network, what it differs from models trained like it,
+# and novelty.
 
 across, up = np.meshgrid(np.linspace(-3.5, 4.5, 45), np.linspace(-3, 3.5, 40))
 plane = np.column_stack([across.ravel(), up.ravel()])
@@ -40,4 +42,5 @@ for ax, (name, values) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %%
-# Far from the data the network is as sure as ever, and the others agree with it: only novelty objects.
+# Far from the data the network is as sure as ever, and the others agree with it: only novelty
+# objects.

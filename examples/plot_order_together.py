@@ -2,7 +2,8 @@
 Tests to order together
 =======================
 
-If the laboratory returns everything at once, the question is not what comes next but which set. Two features that say the same are not worth the price of two.
+If the laboratory returns everything at once, the question is not what comes next but which set. Two
+features that say the same are not worth the price of two.
 """
 
 # %%

@@ -2,8 +2,8 @@
 A rare disease, with a promise for each class
 =============================================
 
-One patient in twenty is ill. A stop that keeps 95 % of all decisions could send nearly all of them home. So the promise is made for
-each class.
+One patient in twenty is ill. A stop that keeps 95 % of all decisions could send nearly all of them
+home. So the promise is made for each class.
 """
 
 # %%
@@ -55,7 +55,8 @@ found = pd.DataFrame(rows).set_index("promise")
 print(found.round(2), f"everything costs {selector.prices_.total():.0f}", sep="\n\n")
 
 # %%
-# The first stop is cheap and keeps its word, and misses those whom the tests are for. The second one pays for looking at them.
+# The first stop is cheap and keeps its word, and misses those whom the tests are for. The second
+# one pays for looking at them.
 
 figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
 found[["decisions kept", "of the ill"]].plot.barh(ax=axes, color=["#7a828c", "#c2475b"], width=0.7)

@@ -2,8 +2,8 @@
 Rules in words
 ==============
 
-A fuzzy tree says why in the names of the table. Where a feature is unknown, the conditions on it are removed and the confidence of the rule is
-counted again on the rows that satisfy the rest.
+A fuzzy tree says why in the names of the table. Where a feature is unknown, the conditions on it
+are removed and the confidence of the rule is counted again on the rows that satisfy the rest.
 """
 
 # %%

@@ -2,7 +2,8 @@
 The needle is paid once
 =======================
 
-A blood test costs 20, of which 15 are for the needle. Once one has been taken, each other costs 5. An order that knows this is another order.
+A blood test costs 20, of which 15 are for the needle. Once one has been taken, each other costs 5.
+An order that knows this is another order.
 """
 
 # %%

@@ -2,7 +2,8 @@
 Reading a trajectory
 ====================
 
-``acquire`` records every step of every case: what was asked, what it cost, what was predicted after it, and how sure that was.
+``acquire`` records every step of every case: what was asked, what it cost, what was predicted after
+it, and how sure that was.
 """
 
 # %%
@@ -30,8 +31,9 @@ run
 print(run.to_frame().query("case == 0")[["step", "feature", "spent", "prediction", "total", "epistemic"]])
 
 # %%
-# The arrays are there too: ``proba`` is (cases, steps + 1, classes). Here the probability of "malignant" of every case on its way. Those that cross the
-# line changed their mind; the thick one did so last.
+# The arrays are there too: ``proba`` is (cases, steps + 1, classes). Here the probability of
+# "malignant" of every case on its way. Those that cross the line changed their mind; the thick one
+# did so last.
 
 path = run.proba[:, :, list(run.classes).index("malignant")]
 crossings = np.abs(np.diff(path > 0.5, axis=1))

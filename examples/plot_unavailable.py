@@ -2,7 +2,8 @@
 The scanner is down
 ===================
 
-Tests that cannot be done are skipped at no cost, and the plan changes. What remains known of the decision?
+Tests that cannot be done are skipped at no cost, and the plan changes. What remains known of the
+decision?
 """
 
 # %%

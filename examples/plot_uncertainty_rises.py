@@ -2,8 +2,9 @@
 Uncertainty that rises with an answer
 =====================================
 
-A disease has a prevalence of 0.1 %. Before anything is known, "healthy" is nearly certain. A first test comes back positive: the right thing
-to do is to become *less* sure. This is the rare disease of the paper's Section 2.3.
+A disease has a prevalence of 0.1 %. Before anything is known, "healthy" is nearly certain. A first
+test comes back positive: the right thing to do is to become *less* sure. This is the rare disease
+of the paper's Section 2.3.
 """
 
 # %%
@@ -31,8 +32,8 @@ def diagnose(rows):
 
 
 # %%
-# A sample in which the ill are all kept, and one in ten of the others, would be wrong by that much: the rows given to ``fit`` must be those of
-# the world.
+# A sample in which the ill are all kept, and one in ten of the others, would be wrong by that much:
+# the rows given to ``fit`` must be those of the world.
 
 part = np.arange(0, n, 6)
 labels = np.where(ill, "ill", "healthy")
@@ -48,7 +49,8 @@ entropy = [step["uncertainty"]["total"] for step in case.report()["trace"]]
 print("entropy:", np.round(entropy, 4))
 
 # %%
-# Each positive answer raises the uncertainty, until the third one turns the decision. A policy that only wants low entropy would rather not have asked.
+# Each positive answer raises the uncertainty, until the third one turns the decision. A policy that
+# only wants low entropy would rather not have asked.
 
 TrajectoryDisplay.from_session(case)
 plt.show()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import log_loss
 
 from askwise.acquisition import Acquisition, purchases, run_episodes
 from askwise.metrics import expected_calibration_error
@@ -150,7 +151,7 @@ def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = No
     found = {
         "accuracy": float((predicted == y).mean()),
         "balanced_accuracy": float(np.mean([(predicted[y == c] == c).mean() for c in np.unique(y)])),
-        "log_loss": float(-np.log(np.clip(proba[np.arange(len(y)), y], SMALLEST, 1 - SMALLEST)).mean()),
+        "log_loss": float(log_loss(y, proba, labels=np.arange(proba.shape[1]))),
         "ece": float(expected_calibration_error(y, proba)),
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),

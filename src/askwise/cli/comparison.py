@@ -24,10 +24,6 @@ from askwise.trajectory import Trajectory
 RANDOM_ORDERS = 5
 AGREEMENT = 0.9
 """Share of the decisions that the stop of the demo promises to keep."""
-FEWEST_ON_CHART = 2
-"""Questions on a flowchart that is worth a page."""
-FAITHFUL = 0.8
-"""Share of the held-out rows on which such a flowchart decides like the policy."""
 FEWEST_QUESTIONS = 3
 """Of a case that is worth telling of."""
 MISSING_CELLS = {"mean": "askwise puts typical values there", "rules": "askwise leaves out conditions on them"}
@@ -212,17 +208,12 @@ def _ending(selector: DynamicFeatureSelector, rows: ReferenceModel, case: int, a
 
 
 def flowchart(selector: DynamicFeatureSelector, rows: ReferenceModel, budget: float | None) -> Flowchart | None:
-    """The policy as a tree of questions, grown and measured on the held-out rows.
-
-    None where they are too few, or where the tree says nothing: it asks too little, or decides unlike the policy.
-    """
+    """The policy as a tree of questions, grown and measured on the held-out rows; None where they are too few."""
     if len(rows.X_test) < FEWEST_ROWS:
         return None
     bounded = copy.copy(selector)
     bounded.budget = budget
-    chart = bounded.flowchart(rows.X_test, stop="calibrated" if selector.stop_ is not None else None)
-    telling = chart.depth >= FEWEST_ON_CHART and chart.measured.policy >= FAITHFUL
-    return chart if telling else None
+    return bounded.flowchart(rows.X_test, stop="calibrated" if selector.stop_ is not None else None)
 
 
 def missing_note(selector: DynamicFeatureSelector, rows: ReferenceModel, full: float) -> str:

@@ -31,6 +31,8 @@ SHARES = ("askwise", "static", "random", "random_low", "random_high", "balanced_
 
 LEAST_EPISTEMIC = 0.01
 """Nats."""
+FEWEST_QUESTIONS, FAITHFUL = 2, 0.8
+"""Of a flowchart that is worth showing: its depth, and how often it decides like the policy on held-out rows."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ class Report:
         """Whether epistemic uncertainty is worth a column: not where it is unknown, or as good as zero throughout."""
         found = [step["uncertainty"]["epistemic"] for step in self.story.trace]
         return any(value is not None and (isinstance(value, str) or value >= LEAST_EPISTEMIC) for value in found)
+
+    @property
+    def tells_policy(self) -> bool:
+        """Whether the flowchart is worth showing: not where it asks next to nothing, or decides unlike the policy."""
+        chart = self.flowchart
+        return chart is not None and chart.depth >= FEWEST_QUESTIONS and chart.measured.policy >= FAITHFUL
 
 
 def write_report(path: str | os.PathLike[str], report: Report) -> Path:
