@@ -10,7 +10,6 @@ budgets, and beside one order for all cases.
 # %%
 
 import matplotlib.pyplot as plt
-from askwise.baselines import DIME, StaticCMI
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
