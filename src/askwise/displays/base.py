@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import matplotlib as mpl
 from markupsafe import Markup
@@ -23,6 +23,7 @@ class Display:
     ax_: Axes
     figure_: Figure
     legend_columns: ClassVar[tuple[int, int]] = (2, 1)  # in a wide figure, and in a narrow one
+    legend_above: ClassVar[bool] = False  # in axes that are given: there is no room within what is drawn
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into `ax`, or into a new figure of pyplot."""
@@ -57,6 +58,9 @@ class Display:
         if outside:
             columns = self.legend_columns[narrow]
             self.figure_.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+        elif self.legend_above:
+            place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": self.legend_columns[narrow]}
+            self.ax_.legend(frameon=False, fontsize="small", **place)
         else:
             self.ax_.legend(frameon=False, fontsize="small")
 

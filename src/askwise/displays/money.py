@@ -39,6 +39,7 @@ class SavingsDisplay(Display):
     """
 
     legend_columns = (3, 1)
+    legend_above = True
 
     def __init__(self, savings: pd.DataFrame, *, priced: bool = True, unit: str = "") -> None:
         self.savings = savings
