@@ -102,6 +102,13 @@ def test_demo_compares_and_walks_and_writes(wine):
     assert f"Report: {page}" in result.stdout
     text = page.read_text(encoding="utf-8")
     assert "Accuracy by budget" in text
+    assert "The policy on one page" not in text  # one question settles nearly every wine: a chart says nothing
+
+
+def test_demo_draws_the_policy_where_it_asks_more_than_one_question(tmp_path):
+    page = tmp_path / "tree.html"
+    assert run("demo", "--data", "wine", "--model", "tree", "--budget", "3", "--report", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
     assert "The policy on one page" in text
     assert "Decides like the policy in" in text
 
@@ -263,7 +270,7 @@ def test_rules_of_a_model_without_rules_are_refused(command, csv, tmp_path):
 
 
 def test_ask_shows_two_rules_of_each_kind_after_every_answer():
-    result = run("ask", "--model", "tree", text="1.1\nu\n1.2\n-\nq\n")
+    result = run("ask", "--data", "wine", "--model", "tree", text="1.1\nu\n1.2\n-\nq\n")
     assert result.exit_code == 0, result.output
     shown = result.stdout.split("prediction ")[1:-1]  # the last is the table of the story
     assert len(shown) == 5
@@ -486,7 +493,7 @@ def test_dropped_columns_are_not_asked_for_and_row_numbers_are_noticed(csv):
 
 def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
     lines = ["abc", "", "2,5", "u", "u", "1,234", "2.6", "-", "?", "1e999", "nan", "foo = 3", "4.2", "q"]
-    result = run("ask", "--model", "logistic", "--budget", "3", "--json", text="\n".join(lines))
+    result = run("ask", "--data", "wine", "--model", "logistic", "--budget", "3", "--json", text="\n".join(lines))
     assert result.exit_code == 0, result.output
     said = " ".join(result.stderr.split())
     for words in (
@@ -515,7 +522,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
 
 def test_ask_says_what_to_order_together():
     lines = ["set 2", "set 0,5", "set -1", "set much", "SET 1", "q"]
-    result = run("ask", "--model", "logistic", text="\n".join(lines))
+    result = run("ask", "--data", "wine", "--model", "logistic", text="\n".join(lines))
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     for words in ("(price 2, expected gain 0.", "(price 1, expected gain", "Nothing within that price"):
@@ -525,18 +532,30 @@ def test_ask_says_what_to_order_together():
 
 
 def test_ask_ends_where_the_input_does_and_where_the_money_does():
-    result = run("ask", *QUICK, text="2.5\n")
+    result = run("ask", "--data", "wine", *QUICK, text="2.5\n")
     assert result.exit_code == 0, result.output
     assert "Stopped." in result.stdout
     assert "spent 1, left 1" in result.stdout
-    result = run("ask", *QUICK, text="2.5\n3\n")
+    result = run("ask", "--data", "wine", *QUICK, text="2.5\n3\n")
     assert "Nothing more can be bought" in result.stdout
     assert "spent 2, left 0" in result.stdout
 
 
 def test_what_is_known_already_is_volunteered_at_no_charge():
     lines = ["Proline = 1000", "hue: 0,9", "u", "alcohol = 13,9", "proline = 3", "u", "2.5", "q"]
-    case = ["ask", "--yes", "--model", "logistic", "--budget", 1.5, "--json", "--known", "ALCOHOL=13,2"]
+    case = [
+        "ask",
+        "--yes",
+        "--data",
+        "wine",
+        "--model",
+        "logistic",
+        "--budget",
+        1.5,
+        "--json",
+        "--known",
+        "ALCOHOL=13,2",
+    ]
     result = run(*case, text="\n".join(lines))
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -548,13 +567,13 @@ def test_what_is_known_already_is_volunteered_at_no_charge():
         ("hue", "got 'hue'"),
         ("hue=red", "--known hue=red: The answer for 'hue' must be a number"),
     ]:
-        result = run("ask", "--model", "logistic", "--known", known, text="q\n")
+        result = run("ask", "--data", "wine", "--model", "logistic", "--known", known, text="q\n")
         assert result.exit_code == 2
         assert message in result.stderr
 
 
 def test_the_feature_asked_for_is_volunteered_by_its_name():
-    case = ["ask", "--yes", "--model", "logistic", "--budget", "1", "--json"]
+    case = ["ask", "--yes", "--data", "wine", "--model", "logistic", "--budget", "1", "--json"]
     asked = json.loads(run(*case, text="q\n").stdout)["suggestion"]
     result = run(*case, text=f"{asked} = 2.5\n3\nq\n")
     found = json.loads(result.stdout)
@@ -577,7 +596,7 @@ def test_an_unknown_name_is_not_taken_for_a_category(csv):
 
 
 def test_ask_says_why_nothing_more_can_be_bought():
-    said = " ".join(run("ask", "--model", "logistic", "--budget", "0").stdout.split())
+    said = " ".join(run("ask", "--data", "wine", "--model", "logistic", "--budget", "0").stdout.split())
     assert "Nothing more can be bought: 0 of the budget is left, and the cheapest feature" in said
     assert "costs 1." in said
 
@@ -630,7 +649,7 @@ def test_a_person_at_a_terminal_confirms_an_unusual_value(monkeypatch, capsys):
 
 def test_input_that_nobody_can_confirm_is_refused():
     """What a terminal asks to confirm ends a command that reads from a pipe, unless --yes accepts it."""
-    quick = ["ask", "--model", "logistic"]
+    quick = ["ask", "--data", "wine", "--model", "logistic"]
     feature = "flavanoids"
     for arguments, text in (([], f"{feature} = 1250\nq\n"), (["--known", f"{feature}=1250"], "q\n")):
         refused = run(*quick, *arguments, text=text)
@@ -644,7 +663,7 @@ def test_input_that_nobody_can_confirm_is_refused():
 
 
 def test_no_advice_to_stop_under_a_warning():
-    result = run("ask", "--model", "logistic", "--known", "proline=99999", "--yes", text="q\n")
+    result = run("ask", "--data", "wine", "--model", "logistic", "--known", "proline=99999", "--yes", text="q\n")
     assert "! Do not rely on this prediction." in result.stdout
     assert "You could stop" not in result.stdout
 
@@ -660,7 +679,18 @@ def test_rounding_error_reads_as_zero():
 
 
 def test_what_was_volunteered_late_is_marked_in_the_record():
-    result = run("ask", "--yes", "--model", "logistic", "--json", "--known", "hue=1", text="2.5\nalcohol = 13\nq\n")
+    result = run(
+        "ask",
+        "--yes",
+        "--data",
+        "wine",
+        "--model",
+        "logistic",
+        "--json",
+        "--known",
+        "hue=1",
+        text="2.5\nalcohol = 13\nq\n",
+    )
     said = " ".join(result.stderr.split())
     assert "The earlier steps are computed again, as if alcohol had been known from the start." in said
     assert "Volunteered, and shown as known from the start: alcohol." in said
@@ -718,14 +748,22 @@ def test_ask_says_when_one_could_stop():
         (2, "You could stop: the model gives 0 "),
         (4, "You could stop: no further answer is expected to change the decision."),
     ]:
-        result = run("ask", "--model", "logistic", *(f"--known={value}" for value in known[:n_known]), text="q\n")
+        result = run(
+            "ask",
+            "--data",
+            "wine",
+            "--model",
+            "logistic",
+            *(f"--known={value}" for value in known[:n_known]),
+            text="q\n",
+        )
         assert result.exit_code == 0, result.output
         shown = " ".join(result.stdout.split())
         assert said in shown if said else "You could stop" not in shown, shown
 
 
 def test_an_answer_on_which_the_model_fails_is_taken_back():
-    result = run("ask", "--yes", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
+    result = run("ask", "--yes", "--data", "wine", "--model", "tree", "--json", text="1e160\n2.5\nq\n")
     assert result.exit_code == 0, result.output
     assert "Check the value and its unit" in " ".join(result.stderr.split())
     assert [step["value"] for step in json.loads(result.stdout)["trace"]] == [None, 2.5]
@@ -818,7 +856,7 @@ def test_ctrl_c_in_the_training_of_a_network_is_not_swallowed(monkeypatch, tmp_p
 
     monkeypatch.setattr("sklearn.neural_network.MLPClassifier._backprop", interrupted)
     for command in ("demo", "ask"):
-        result = run(command, "--report", tmp_path / "p.html", text="q\n")
+        result = run(command, "--model", "mlp", "--report", tmp_path / "p.html", text="q\n")
         assert result.exit_code == 130, result.output
 
 

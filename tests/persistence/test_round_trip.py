@@ -51,10 +51,12 @@ ABSTRACT = {
 }
 NOT_KEPT = {
     "Acquisition": "a run",
+    "Answer": "a result",
     "Assessment": "a result",
     "BoosterModel": "a model from a file, tested with those",
     "OncePerState": "while budgets are compared",
     "Flowchart": "a result",
+    "Grouping": "a protocol",
     "HeldOutStates": "while a value network is trained",
     "OnnxModel": "a model from a file, tested below",
     "PolicyMasks": "while a network is trained",
