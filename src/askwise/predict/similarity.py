@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from askwise.predict.exact_sums import on_grid
@@ -12,6 +13,8 @@ from askwise.table.rows import EncodedRows
 
 UNRELATED = 2.0
 """Squared distance of two unrelated cells: its mean for two independent normal scores."""
+DISTANCES_AT_ONCE = 4_000_000
+"""Distances of a cell to a pool row that are in memory at a time."""
 
 
 class Neighbors:
@@ -51,8 +54,9 @@ class Neighbors:
     def scale(self, values: np.ndarray) -> np.ndarray:
         """Encoded cells -> normal scores (numbers) and codes (categories); NaN stays NaN."""
         scores = values.copy()
-        for j in range(values.shape[1]):
-            scores[:, j] = self._scaled(j, values[:, j])
+        for j, grid in enumerate(self._grids):
+            if grid is not None:
+                scores[:, j] = np.interp(values[:, j], *grid)  # NaN stays NaN
         return scores
 
     def squared_distances(
@@ -65,14 +69,16 @@ class Neighbors:
         before, covered
             Distances (n, N) of the same cases over the columns `covered` (n, D): only the others are added.
         """
-        squared = np.zeros((len(rows), len(self.scores))) if before is None else before.copy()
-        wanted = rows.observed if covered is None else rows.observed & ~covered
-        for j in np.flatnonzero(wanted.any(axis=0)).tolist():
-            which = wanted[:, j]
-            if which.all():
-                squared += self._cell_distances(j, rows.values[:, j])
-            else:
-                squared[which] += self._cell_distances(j, rows.values[which, j])
+        n, n_columns = rows.values.shape
+        squared = np.zeros((n, len(self.scores))) if before is None else before.copy()
+        wanted, scores = rows.observed if covered is None else rows.observed & ~covered, self.scale(rows.values)
+        step = max(1, DISTANCES_AT_ONCE // (squared.shape[1] * n_columns))
+        for part in (slice(start, start + step) for start in range(0, n, step)):
+            case, column = np.nonzero(wanted[part])
+            of_cells = self._cell_distances(scores[part][case, column], column)
+            ends = np.concatenate([[0], wanted[part].sum(axis=1).cumsum()])
+            sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(ends) - 1, len(case)))
+            squared[part] += sums @ of_cells
         return squared
 
     def nearest(self, squared: np.ndarray, leave_out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -112,27 +118,27 @@ class Neighbors:
                 filled[r, j] = rows.values[np.where(rows.observed[:, j], squared, np.inf).argmin(), j]
         return filled
 
-    def _scaled(self, j: int, cells: np.ndarray) -> np.ndarray:
-        grid = self._grids[j]
-        return cells if grid is None else np.interp(cells, *grid)  # NaN stays NaN
-
     def score_distances(self, j: int, scores: np.ndarray) -> np.ndarray:
         """(n, N) squared distances of cells of column `j` (n,), as `scale` has them, to those of the pool."""
         own, pool = scores[:, None], self._by_column[j]
         squared = UNRELATED * (own != pool) if self.is_category[j] else (own - pool) ** 2
         return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
 
-    def _cell_distances(self, j: int, cells: np.ndarray) -> np.ndarray:
-        """(n, N) squared distances of observed cells of column `j` to those of the pool.
+    def _cell_distances(self, scores: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """(cells, N) squared distances of observed cells (cells,) of some columns, as `scale` has them, to the pool.
 
         They are rounded, so that their sums are exact in any order: a distance that grew column by column equals one
         that was computed at once, and a session has the neighbors of its row in a batch.
         """
-        squared = self.score_distances(j, self._scaled(j, cells))
+        own, pool = scores[:, None], self._by_column[column]
+        squared = (own - pool) ** 2
+        category = self.is_category[column]
+        if category.any():
+            squared[category] = UNRELATED * (own[category] != pool[category])
+        if not self._complete[column].all():
+            squared[np.isnan(pool)] = UNRELATED
         if self.column_weights is not None:
-            squared = squared * self.column_weights[j]
-        elif self.is_category[j]:
-            return squared  # whole numbers
+            squared *= self.column_weights[column, None]
         return on_grid(squared)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -78,7 +78,10 @@ class ByRow:
 
     def take(self, rows: Any) -> Self:
         """The entries of some rows, by position or by a boolean mask."""
-        return type(self)(**{name: _each(part, lambda values: values[rows]) for name, part in self._parts()})
+        taken = {}
+        for name, part in self._parts():
+            taken[name] = part.take(rows) if isinstance(part, ByRow) else None if part is None else part[rows]
+        return type(self)(**taken)
 
     def put(self, rows: np.ndarray, new: Self) -> Self:
         """A copy with the entries of `rows` replaced by those of `new`, in order."""
@@ -96,14 +99,6 @@ class ByRow:
     def _parts(self) -> list[tuple[str, Any]]:
         assert is_dataclass(self)
         return [(part.name, getattr(self, part.name)) for part in fields(self)]
-
-
-def _each(part: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    if part is None:
-        return None
-    if isinstance(part, ByRow):
-        return type(part)(**{name: _each(inner, change) for name, inner in part._parts()})
-    return change(part)
 
 
 def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:
