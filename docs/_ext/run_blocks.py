@@ -46,9 +46,9 @@ def run_page(app: Any, doctree: nodes.document) -> None:
 
 
 def run_block(code: str, names: dict[str, Any], where: str) -> list[nodes.Node]:
-    """What a block prints, and the value of its last line if that is an expression."""
+    """What a block prints, and the value of its last line if that is an expression without a semicolon."""
     tree, last = ast.parse(code, where), None
-    if tree.body and isinstance(tree.body[-1], ast.Expr):
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
         last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
