@@ -24,7 +24,7 @@ from askwise_bench.grid.trials import Study, Trial, read_result, work
 
 @dataclass(frozen=True)
 class Profile:
-    """How much is run: `quick` saves on data and seeds, never on training.
+    """How much is run: `quick` saves on data and seeds, and on the training of images, never on that of tables.
 
     `limits` are those of tables, `image_limits` those of images by data set; `own_tables` is how many of a suite's own
     tables are used, in their order; `settings` are ours or the paper's.

@@ -43,7 +43,7 @@ def file_name(suite: str, *trial: object) -> str:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number, a row of ``rows.csv``; docs/benchmarks.md says what each of its columns means.
+    """One number, a row of ``rows.csv``; docs/project/benchmarks-history.md says what each of its columns means.
 
     A parameter is None where the number does not depend on it.
     """

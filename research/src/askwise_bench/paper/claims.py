@@ -181,7 +181,12 @@ class Term:
     def find(self, rows: pd.DataFrame) -> Finding:
         """The term by seed, over the paper's data."""
         keys = ["data", "seed", "budget"] if self.paired else ["data", "seed"]
-        found = [factor * mean_of(rows, method, quantity, keys) for factor, method, quantity in self.parts]
+        found = []
+        for factor, method, quantity in self.parts:
+            values = mean_of(rows, method, quantity, keys)
+            if values.empty:
+                return Finding(self.what)
+            found.append(factor * values)
         total = sum(found[1:], found[0]).dropna()
         return Finding.over(self.what, total.groupby(["data", "seed"]).mean() + self.margin, self.scale)
 
@@ -189,6 +194,8 @@ class Term:
 def mean_of(rows: pd.DataFrame, methods: Methods, quantity: Quantity, keys: list[str]) -> pd.Series:
     """A quantity by `keys`, with budget 0 where it has none."""
     chosen = quantity.of(rows)
+    if chosen.empty:
+        return pd.Series(dtype=float)
     chosen = chosen[chosen["data"].isin([*paper_results.DATA, *paper_results.IMAGES])]
     if methods is not None:
         chosen = chosen[chosen["method"].isin([methods] if isinstance(methods, str) else methods)]

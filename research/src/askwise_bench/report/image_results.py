@@ -18,7 +18,7 @@ RANGES = {"1-10": 1, "2-10": 2}
 NOTE = (
     "Mean accuracy in percent over the numbers of patches and the seeds (± over the numbers / ± over seeds). The "
     "paper's figures, in brackets, are of 1-10 patches by its caption and of 2-10 by its Appendix G, so they stand in "
-    "both columns. They come from a ResNet-18; docs/images.md says which network the profile of a run takes."
+    "both columns. They come from a ResNet-18; docs/project/images.md says which network the profile of a run takes."
 )
 ORDERS = {"own choice": "accuracy", "random": "random_accuracy", "middle first": "middle_accuracy"}
 PERCENTAGES = {**ORDERS, "all patches": "full_accuracy", "ECE": "ece"}

@@ -27,7 +27,7 @@ from askwise_bench.report.tables import Entry, Table
 from askwise_bench.studies.subsets import SUBSETS_PER_SIZE
 
 FIGURES = "figures"
-BY_VERDICT = {HOLDS: "Hold", FAILS: "Do not hold", EQUAL: "Practically equal", UNDECIDED: "Undecided"}
+BY_VERDICT = {HOLDS: "Hold", FAILS: "Do not hold", EQUAL: "Are practically equal", UNDECIDED: "Are undecided"}
 FEWEST_SEEDS = 2
 """With fewer there is no spread to judge a claim by."""
 
@@ -36,7 +36,7 @@ INTRODUCTION = (
     "* proposed by the paper; † reads the whole row before it chooses."
 )
 TRACE = (
-    "an entry of a table is a mean over rows, whose columns are those of rows.csv (see the benchmarks page); the "
+    "an entry of a table is a mean over rows, whose columns docs/project/benchmarks-history.md explains; the "
     "methods have the names that askwise bench --list gives: Greedy CART* is greedy-cart. The calibration error sums "
     "surplus (correct predictions minus confidences, by bin) over the seeds, and divides the absolute values by the "
     "test rows"
@@ -59,9 +59,9 @@ STALE = (
     "`python -m askwise_bench.check_rows` computes cells again and tells."
 )
 DEVIATIONS = (
-    "docs/paper.md numbers the differences from the paper, among them the schedule of the Q-network (10) and where a "
-    "reparametrized model is kept (7). The constants of the default (method askwise) were chosen on validation rows of "
-    "Wine, Heart, Cirrhosis and Yeast under other splits (15): some of these rows are test rows here."
+    "docs/understand/paper.md numbers the differences from the paper, among them the schedule of the Q-network (10) "
+    "and where a reparametrized model is kept (7). The constants of the default (method askwise) were chosen on "
+    "validation rows of Wine, Heart, Cirrhosis and Yeast under other splits (15): some of them are test rows here."
 )
 
 
@@ -265,10 +265,12 @@ def to_markdown(page: Page, tables_file: str) -> str:
     ]
     parts += ["## What was found", page.findings] if page.findings else []
     parts += ["## The paper's claims"]
-    counts = [f"{sum(line.verdict == name for line in page.verdicts)} {name}" for name in BY_VERDICT]
+    counts = [
+        f"{sum(line.verdict == name for line in page.verdicts)} {said.lower()}" for name, said in BY_VERDICT.items()
+    ]
     if page.verdicts:
         total = len(page.verdicts) + len(page.unjudged)
-        parts += [f"Of {total} claims: {', '.join(counts)}, {len(page.unjudged)} not measured."]
+        parts += [f"Of {total} claims: {', '.join(counts)}, and {len(page.unjudged)} are not measured."]
     parts += [page.how_judged]
     parts += [STALE] if page.stale else []
     for verdict, head in BY_VERDICT.items():

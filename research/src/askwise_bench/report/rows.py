@@ -43,7 +43,7 @@ class Quantity:
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Its rows."""
         chosen = rows[(rows["metric"] == self.metric) & (rows["study"] == self.study)]
-        for name, value in self.at.items():
+        for name, value in self.at.items() if len(chosen) else ():
             chosen = chosen[chosen[name].isin(value if isinstance(value, list) else [value])]
         if self.end:
             chosen = chosen[chosen["budget"] == chosen.groupby(TRIAL)["budget"].transform(self.end)]
