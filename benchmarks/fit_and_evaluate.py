@@ -70,7 +70,8 @@ def main() -> None:
             for part, found in ratios.items():
                 found.append(new[part] / old[part])
             print(
-                f"{table + ', ' + name:24}{new['fit'] / old['fit']:8.2f}{new['fit']:9.2f}{new['clones'] / new['fit']:8.0%}"
+                f"{table + ', ' + name:24}{new['fit'] / old['fit']:8.2f}{new['fit']:9.2f}"
+                f"{new['clones'] / new['fit']:8.0%}"
                 f"{new['evaluate'] / old['evaluate']:10.2f}{new['evaluate']:9.2f}",
                 flush=True,
             )
@@ -88,7 +89,8 @@ def started(src: Path, table: str, name: str) -> subprocess.Popen[str]:
 
 def turn(process: subprocess.Popen[str]) -> dict[str, float]:
     """The CPU seconds of one more fit and evaluation."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write("go\n")
     answer = process.stdout.readline()
     if not answer:

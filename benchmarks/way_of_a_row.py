@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def report(name: str, run: Callable[[], Any], where: bool) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
     files = Counter(file for file, _ in called)
-    switches = sum(one[0] != other[0] for one, other in zip(called, called[1:], strict=False))
+    switches = sum(one[0] != other[0] for one, other in pairwise(called))
     print(f"{name:28} {len(called):7} {len(files):6} {switches:9}", flush=True)
     if where:
         for (file, function), times in Counter(called).most_common(40):

@@ -59,7 +59,11 @@ class Display:
             columns = self.legend_columns[narrow]
             self.figure_.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
         elif self.legend_above:
-            place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": self.legend_columns[narrow]}
+            place: dict[str, Any] = {
+                "loc": "lower left",
+                "bbox_to_anchor": (0, 1),
+                "ncols": self.legend_columns[narrow],
+            }
             self.ax_.legend(frameon=False, fontsize="small", **place)
         else:
             self.ax_.legend(frameon=False, fontsize="small")
