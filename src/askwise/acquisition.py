@@ -89,6 +89,7 @@ class Acquisition:
         self.risk_weight = risk_weight
         self.ids = np.arange(len(rows)) if ids is None else ids
         self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
+        self._priced: tuple[np.ndarray, np.ndarray] | None = None  # a mask, and the prices where these are known
         self._belief: Belief | None = None
         self._outdated = np.ones(len(rows), dtype=bool)
 
@@ -97,6 +98,15 @@ class Acquisition:
         other = copy.copy(self)
         other.available, other._outdated = self.available.copy(), self._outdated.copy()
         return other  # `receive` replaces the other arrays and never writes into them
+
+    @property
+    def prices_now(self) -> np.ndarray:
+        """(n, M) what each feature costs now; computed once per state."""
+        if self._priced is None or self._priced[0] is not self.mask:
+            now = self.prices.now(self.mask)
+            now.flags.writeable = False
+            self._priced = self.mask, now
+        return self._priced[1]
 
     @property
     def complete(self) -> np.ndarray:
@@ -150,7 +160,7 @@ class Acquisition:
 
     def buyable(self) -> np.ndarray:
         """(n, M) features not yet known that are available, affordable, and can still matter to the predictor."""
-        within = affordable(self.prices.now(self.mask), self.left[:, None])
+        within = affordable(self.prices_now, self.left[:, None])
         open_columns = self.beliefs.predictor.open_columns(self.rows)
         return ~self.mask & self.available & within & self.schema.any_column(open_columns)
 
@@ -164,7 +174,7 @@ class Acquisition:
         if buying.any():
             scores[buying] = checked_scores(policy, self if buying.all() else self.part(buying))
         scores = np.where(buyable, scores, -np.inf)
-        free = buyable & (self.prices.now(self.mask) == 0)
+        free = buyable & (self.prices_now == 0)
         ranked = np.where(free, np.inf, scores)
         choice = ranked.argmax(axis=1)
         choice[np.isneginf(ranked.max(axis=1))] = -1
@@ -172,7 +182,7 @@ class Acquisition:
 
     def next_features(self, policy: Policy, buyable: np.ndarray) -> np.ndarray:
         """`choose` without the scores, (n,): they are only computed where there is something to choose between."""
-        free = buyable & (self.prices.now(self.mask) == 0)
+        free = buyable & (self.prices_now == 0)
         n_buyable, has_free = buyable.sum(axis=1), free.any(axis=1)
         choice = np.where(has_free[:, None], free, buyable).argmax(axis=1)
         choice[n_buyable == 0] = -1
@@ -186,7 +196,7 @@ class Acquisition:
         """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(len(features))
-        paid[rows] = self.prices.now(self.mask)[rows, features[rows]]
+        paid[rows] = self.prices_now[rows, features[rows]]
         after = extended(self.mask, features)
         new = self.schema.expand(after & ~self.mask)
         self.rows = self.rows.with_values(np.where(new, cells, self.rows.values))
@@ -251,7 +261,7 @@ def purchases(
     while True:
         buyable = state.buyable() & ~done[:, None]
         if stop is not None and not done.all():
-            has_free = (buyable & (state.prices.now(state.mask) == 0)).any(axis=1)
+            has_free = (buyable & (state.prices_now == 0)).any(axis=1)
             going = ~done
             done[going] = stop.stops(state.part(going) if done.any() else state)
             done &= ~(going & has_free)

@@ -170,7 +170,7 @@ def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: 
     if not buyable.any():
         return
     _, scores = state.choose(policy, buyable)
-    ranked = np.where(buyable & (state.prices.now(state.mask) == 0), np.inf, scores)
+    ranked = np.where(buyable & (state.prices_now == 0), np.inf, scores)
     order = np.argsort(-ranked, axis=1, kind="stable")
     n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
     for step in range(int(n_ranked.max())):

@@ -72,7 +72,7 @@ class ExpectedSaving(Policy):
 
     def scores_and_worth(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """(n, M) scores, and (n,) whether anything that can be acquired pays for itself."""
-        found, buyable, now = self.value_.savings(state), state.buyable(), state.prices.now(state.mask)
+        found, buyable, now = self.value_.savings(state), state.buyable(), state.prices_now
         scores = _alone_or_in_pairs(state, found, buyable, now)
         together = _by_everything(state, found, buyable)
         cautious = _alone_or_in_pairs(state, found.less_errors(self.caution), buyable, now)

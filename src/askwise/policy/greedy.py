@@ -103,7 +103,7 @@ class Greedy(Policy):
         return self.ranked(self.worth(state), state)
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
-        scores = by_rule(worth, state.prices.now(state.mask), self.price_rule, state.left[:, None])
+        scores = by_rule(worth, state.prices_now, self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def depends_on_budget(self, prices: Prices) -> bool:
@@ -111,7 +111,7 @@ class Greedy(Policy):
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         rest = 1 - price_power(self.price_rule, state.left[:, None])
-        return per_cost(scores, state.prices.now(state.mask) ** rest)
+        return per_cost(scores, state.prices_now ** rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
         """(n, M) expected gain of each feature, whatever its price."""

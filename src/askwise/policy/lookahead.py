@@ -132,7 +132,7 @@ class Lookahead(Greedy):
 
     def _two_steps(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """(n, M) value of each feature, and the price that it is compared with."""
-        gain, price = self.worth(state), state.prices.now(state.mask)
+        gain, price = self.worth(state), state.prices_now.copy()
         buyable = state.buyable()
         begun = np.any(state.mask, axis=1)
         ahead = ~begun | buyable[:, self.gates_].any(axis=1)

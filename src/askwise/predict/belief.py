@@ -19,16 +19,17 @@ class Completions(ByRow):
     answers: np.ndarray  # (n, K, 1 + k, C), the wrapped model first
 
     def mean(self, narrowing: np.ndarray | None = None) -> np.ndarray:
-        """p(y | x_S) by the model and by each member, (n, 1 + k, C); `narrowing` as in `narrowed`."""
-        n, n_completions = self.weights.shape
-        flat = self.answers.reshape(n, n_completions, -1)
-        weights = self.weights if narrowing is None else self.narrowed(narrowing)
-        return np.einsum("nk,nkc->nc", weights, flat).reshape(n, *self.answers.shape[2:])
+        """p(y | x_S) by the model and by each member, (n, 1 + k, C), or (n, F, 1 + k, C).
 
-    def narrowed(self, factors: np.ndarray) -> np.ndarray:
-        """(n, K) the weights of Gaussian kernels whose width is divided by a factor for each row, (n,)."""
-        weights = (self.weights / self.weights.max(axis=1, keepdims=True)) ** factors[:, None] ** 2
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        `narrowing`, (n,) or (n, F), divides the width of the Gaussian kernel by which a row's completions are weighted.
+        """
+        weights = self.weights
+        if narrowing is not None:
+            relative = weights / weights.max(axis=1, keepdims=True)
+            weights = relative.reshape(len(weights), *[1] * (narrowing.ndim - 1), -1) ** narrowing[..., None] ** 2
+            weights = weights / weights.sum(axis=-1, keepdims=True)
+        means = np.einsum("n...k,nkc->n...c", weights, self.answers.reshape(*self.weights.shape, -1))
+        return means.reshape(*means.shape[:-1], *self.answers.shape[2:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -186,12 +186,12 @@ class ConditionalPredictor(SubsetPredictor):
         """What a selector may choose `answer_factor_` from; nothing where the width is given."""
         return FACTORS if self.answer_bandwidth == "auto" else ()
 
-    def answer_widths(self, n_known: np.ndarray, factor: float | None = None) -> np.ndarray:
-        """(n,) width of the answer's kernel for cases with `n_known` (n,) columns, by the factor in use or another."""
+    def answer_widths(self, n_known: np.ndarray) -> np.ndarray:
+        """(n,) width of the answer's kernel for cases with `n_known` (n,) columns."""
         if self.answer_bandwidth != "auto":
             given = self.bandwidth if self.answer_bandwidth is None else self.answer_bandwidth
             return np.full(len(n_known), float(given))
-        return self._by_scott(n_known, self.answer_factor_ if factor is None else factor)
+        return self._by_scott(n_known, self.answer_factor_)
 
     def answers_by_factor(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
         """(n, F, C) the answer around the wrapped model alone by each of the `factors`, or by the given width (F = 1).
@@ -200,16 +200,21 @@ class ConditionalPredictor(SubsetPredictor):
         """
         assert belief.completions is not None
         own = replace(belief.completions, answers=belief.completions.answers[:, :, :1])
-        means = [self._mean(own, rows, factor) for factor in self.factors or (None,)]
-        return self._mixed(np.concatenate(means, axis=1), belief.weighted_distances, rows, leave_out)
+        if self.factors:
+            widths = self._by_scott(rows.observed.sum(axis=1)[:, None], np.array(self.factors))
+            means = own.mean(self.bandwidth / widths)[:, :, 0]
+        else:
+            means = self._mean(own, rows)
+        return self._mixed(means, belief.weighted_distances, rows, leave_out)
 
-    def _by_scott(self, n_known: np.ndarray, factor: float = FACTORS[0]) -> np.ndarray:
-        """(n,) width for cases with `n_known` (n,) columns by Scott's rule, but at most `bandwidth`."""
+    def _by_scott(self, n_known: np.ndarray, factor: float | np.ndarray = FACTORS[0]) -> np.ndarray:
+        """(n,) width for cases with `n_known` (n,) columns by Scott's rule, but at most `bandwidth`; both broadcast."""
         return np.minimum(self.bandwidth, factor * len(self.pool_) ** (-1 / (n_known + 4)))
 
-    def _mean(self, completions: Completions, rows: EncodedRows, factor: float | None = None) -> np.ndarray:
-        widths = self.answer_widths(rows.observed.sum(axis=1), factor)
-        return completions.mean(None if self.answer_bandwidth is None else self.bandwidth / widths)
+    def _mean(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
+        if self.answer_bandwidth is None:
+            return completions.mean()
+        return completions.mean(self.bandwidth / self.answer_widths(rows.observed.sum(axis=1)))
 
     def _answers(
         self, completions: Completions, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None

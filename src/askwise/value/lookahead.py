@@ -13,7 +13,7 @@ import numpy as np
 
 from askwise.predict.belief import Completions
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.table.rows import EncodedRows
+from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 from askwise.table.schema import Schema
 from askwise.value.gain import by_rule
 from askwise.value.joint import LABEL_PRIOR, JointGain
@@ -88,20 +88,30 @@ def second_gains(
     """From the completions of one case and the `answers` (K, C) on them; `scores` (N, D) are those of the pool."""
     index, weights = completions.index[0], completions.weights[0]
     levels = [_levels(scores[np.ix_(index, schema.feature_columns[a])], schema, a) for a in first]
-    n_levels = max(int(level.max()) + 1 for level in levels)
-    chance = np.zeros((len(first), n_levels))
-    after = np.zeros((2, len(first), n_levels, len(schema.features)))
-    for k, level in enumerate(levels):
-        chance[k] = np.bincount(level, weights, minlength=n_levels)
-        rows, there = _halves(level)
+    n_levels, n_features = max(int(level.max()) + 1 for level in levels), len(schema.features)
+    chance = np.stack([np.bincount(level, weights, minlength=n_levels) for level in levels])
+    parts = [_halves(level) for level in levels]
+    widest = max(rows.shape[1] for rows, _ in parts)
+    after = np.zeros((2, len(first), n_levels, n_features))
+    step = max(1, CELLS_AT_ONCE // (2 * n_levels * widest * n_features))
+    for start in range(0, len(first), step):
+        block = parts[start : start + step]
+        rows, there = (np.concatenate([_widened(part[k], widest) for part in block]) for k in (0, 1))
         left = np.where(there, weights[rows], 0.0)
         some = np.any(left > 0, axis=1)
         left[~some, 0] = 1.0  # an outcome with one completion leaves a half without any: its gains stay 0
         left /= left.sum(axis=1, keepdims=True)
-        wanted = np.repeat(some[:, None], len(schema.features), axis=1)
+        wanted = np.repeat(some[:, None], n_features, axis=1)
         found = expected_reductions(index[rows], left, answers[rows], outcomes, wanted, n_classes=answers.shape[1])[0]
-        after[:, k, : len(found) // 2] = found.reshape(2, -1, found.shape[1])
+        ends = np.cumsum([len(part[0]) for part in block])
+        for k, gains in enumerate(np.split(found, ends[:-1]), start):
+            after[:, k, : len(gains) // 2] = gains.reshape(2, -1, n_features)
     return SecondGains(first, chance, after)
+
+
+def _widened(entries: np.ndarray, width: int) -> np.ndarray:
+    """(R, width) rows filled up with zeros."""
+    return np.pad(entries, ((0, 0), (0, width - entries.shape[1])))
 
 
 class LabelsAhead:
