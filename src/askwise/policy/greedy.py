@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from askwise.table.prices import Prices
 from askwise.value import (
     PRICE_RULES,
     NeighborValue,
+    UsualGains,
     Value,
     ValueEstimator,
     by_rule,
@@ -41,9 +43,15 @@ class Greedy(Policy):
     price_rule
         ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price); ``"auto"``: root where a
         case has a budget, else per price.
+
+    Attributes
+    ----------
+    value_ : the `Value` in use
+    usual_ : what features usually tell, mixed into their expected reductions of u; None = the case's own alone
     """
 
     compares_gains = True
+    usual_: UsualGains | None = None
     reason = "It has the highest expected gain, weighed against its price."
 
     def __init__(
@@ -63,7 +71,17 @@ class Greedy(Policy):
         return self
 
     def with_rows(self, context: PolicyContext) -> Self:
-        return self if isinstance(self.value_, ValueEstimator) else super().with_rows(context)
+        return self if isinstance(self.value_, ValueEstimator) else super().with_rows(context).with_usual(self.usual_)
+
+    def refitted(self, context: PolicyContext) -> Policy:
+        found = super().refitted(context)
+        return found.with_usual(self.usual_) if isinstance(found, Greedy) else found
+
+    def with_usual(self, usual: UsualGains | None) -> Self:
+        """The same policy with what features usually tell; what it was fitted to is shared."""
+        other = copy.copy(self)
+        other.usual_ = usual
+        return other
 
     def _fitted_value(self, context: PolicyContext) -> Value:
         if self.value == "neighbors":
@@ -101,6 +119,8 @@ class Greedy(Policy):
         """(n, M) expected gain of each feature, whatever its price."""
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
+        if self.usual_ is not None:
+            discrepancy = self.usual_.mixed(discrepancy, state.mask)
         return discrepancy + weight * epistemic
 
 
