@@ -166,8 +166,8 @@ def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
 def learns_gains(policy: Any, fitted: Policy) -> bool:
     """Whether the gains of the fitted policy become better by what features usually tell.
 
-    Only for ``"auto"``, so that what has a name stays as it is; and not where it pays to look ahead, because what a gate
-    tells on its own is not what it is worth.
+    Only for ``"auto"``, so that what has a name stays as it is; and not where it pays to look ahead, because what a
+    gate tells on its own is not what it is worth.
     """
     plain = isinstance(fitted, Greedy) and not isinstance(fitted, Lookahead)
     value = getattr(fitted, "value_", None)

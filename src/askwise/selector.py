@@ -72,7 +72,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"greedy"`` (expected gain for the price), ``"planned"`` (greedy, weighed by what the rest of the budget can
         buy), ``"lookahead"`` (with what the best next feature then tells), ``"distilled"`` (the choices of ``"greedy"``
         or ``"lookahead"``, learned by a fast network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order),
-        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ.
+        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ,
+        else ``"greedy"``; the last two then also count what features usually tell (`usual_gains_`).
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.

@@ -29,7 +29,8 @@ def noisy(n=150, seed=0):
 def fitted(estimator=None, **options):
     X, y = noisy()
     model = RandomForestClassifier(10, random_state=0) if estimator is None else estimator
-    return DynamicFeatureSelector(model, **{"random_state": 0, "progress": False, "epistemic": None, **options}).fit(X, y)
+    given = {"random_state": 0, "progress": False, "epistemic": None, **options}
+    return DynamicFeatureSelector(model, **given).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,8 @@ def test_what_tells_something_is_told_from_noise(auto):
 def test_auto_learns_it_and_what_has_a_name_stays_as_it_is(auto):
     X, _ = noisy(30, seed=1)
     plain = fitted(policy="greedy")
-    assert plain.usual_gains_ is None and plain.policy_.usual_ is None
+    assert plain.usual_gains_ is None
+    assert plain.policy_.usual_ is None
     assert auto.policy_.usual_ is auto.usual_gains_
     partly = np.where(np.arange(X.shape[1]) < 3, X, np.nan)
     assert_array_equal(auto.with_policy("greedy").ranking(partly), plain.ranking(partly))

@@ -20,8 +20,6 @@ WIDTH = 0.5
 """Of the kernel over the logarithm of one plus the number of known features: how alike two numbers count as."""
 PRIOR_STATES = 20.0
 """In states: how strongly the mean for a number of known features is drawn to that for all, and this one to 0."""
-USUAL_SHARE = 2 / 3
-"""Share of the case's own gain to which the fitted one is drawn, halfway."""
 N_PARTS = 5
 MOST_STATES = 1200
 MOST_WEIGHTS = 60_000_000
@@ -60,7 +58,8 @@ class UsualGains:
 
     The usual gain is the mean of the actual ones over the states in which about as many features are known. The weight
     of least squares, by which the mean of the two comes closest to the actual gains of the features of a state relative
-    to each other, is fitted on cases without a part in their usual gain; :math:`r` is halfway between it and 2/3.
+    to each other, is fitted on cases without a part in their usual gain; :math:`r` is halfway between it and 1, so that
+    the case itself always counts at least half.
 
     Attributes
     ----------
@@ -86,7 +85,7 @@ class UsualGains:
             usual[part == k] = _usual(seen.take(part != k), seen.size[part == k])
         fitted = _least_squares(seen, usual)
         by_size = _usual(seen, np.arange(n_features + 1))
-        return cls(by_size, (fitted + USUAL_SHARE) / 2, fitted, len(seen.case))
+        return cls(by_size, (fitted + 1) / 2, fitted, len(seen.case))
 
     def mixed(self, gain: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """(n, M) the mean of the gains of cases with the features `mask` (n, M) and the usual ones."""
@@ -112,7 +111,7 @@ class UsualGains:
 def actual_gains(
     predictor: ConditionalPredictor, state: EncodedRows, truth: EncodedRows, wanted: np.ndarray
 ) -> np.ndarray:
-    r"""(n, M) by how much each feature reduces the discrepancy of rows that the pool does not hold, NaN if not `wanted`.
+    r"""(n, M) by how much each feature reduces the discrepancy of rows outside the pool, NaN if not `wanted`.
 
     .. math:: \sum_y p(y \mid x) \log \frac{p(y \mid x_{S + i})}{p(y \mid x_S)}
 
@@ -176,4 +175,4 @@ def _least_squares(seen: SeenGains, usual: np.ndarray) -> float:
     count = np.maximum(there.sum(axis=1, keepdims=True), 1)
     actual, expected = (np.where(there, x - x.sum(axis=1, keepdims=True) / count, 0.0) for x in (actual, expected))
     square = (expected**2).sum()
-    return float(np.clip((actual * expected).sum() / square, 0.0, 1.0)) if square > 0 else USUAL_SHARE
+    return float(np.clip((actual * expected).sum() / square, 0.0, 1.0)) if square > 0 else 1.0
