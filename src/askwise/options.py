@@ -15,10 +15,12 @@ from askwise.model.wrapped import warn_if_worse_than_prior
 from askwise.parameters import Whole
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.distilled import Distilled
+from askwise.policy.greedy import Greedy
 from askwise.policy.lookahead import Lookahead
 from askwise.policy.planned import Planned
 from askwise.predict import SubsetPredictor
 from askwise.table.error_costs import as_matrix
+from askwise.value import NeighborValue, UsualGains
 
 AdaptationName = Literal["auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules"]
 EpistemicName = Literal["auto", "ensemble", "dropout", "distance"]
@@ -104,13 +106,15 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
     return made
 
 
-def policy_choice(policy: Any, fitted: Policy) -> dict[str, Any]:
+def policy_choice(policy: Any, fitted: Policy, features: list[str]) -> dict[str, Any]:
     """Which policy is in use, whether it was asked for, and what its `fit` reports; JSON-ready."""
     found: dict[str, Any] = {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
     exact = fitted.exact_ if isinstance(fitted, Distilled) else fitted
     if isinstance(fitted, Distilled):
         found |= {"exact": type(exact).__name__, "distilled": fitted.report_}
     reports = {"lookahead": getattr(exact, "lookahead_", None), "plans": getattr(exact, "planned_", None)}
+    usual = getattr(exact, "usual_", None)
+    reports["usual_gains"] = None if usual is None else usual.described(features)
     return found | {name: report for name, report in reports.items() if report is not None}
 
 
@@ -123,3 +127,22 @@ def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
         return fitted
     found = fitted.settled()
     return found if found is fitted or context.prices.uniform else Planned.around(found, context)
+
+
+def learns_gains(policy: Any, fitted: Policy) -> bool:
+    """Whether the gains of the fitted policy become better by what features usually tell.
+
+    Only for ``"auto"``, so that what has a name stays as it is; and not where it pays to look ahead, because what a
+    gate tells on its own is not what it is worth.
+    """
+    plain = isinstance(fitted, Greedy) and not isinstance(fitted, Lookahead)
+    value = getattr(fitted, "value_", None)
+    return policy == "auto" and plain and isinstance(value, NeighborValue) and value.schema.tabular
+
+
+def informed(policy: Any, fitted: Policy, usual: UsualGains | None) -> Policy:
+    """The fitted policy with what features usually tell, where that was learned."""
+    if usual is None or not learns_gains(policy, fitted):
+        return fitted
+    assert isinstance(fitted, Greedy)
+    return fitted.with_usual(usual)

@@ -36,7 +36,7 @@ from askwise.stopping.pays_off import PaysOff
 from askwise.table.prices import as_prices, check_budget
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Groups, read_table
-from askwise.value import held_out_states
+from askwise.value import UsualGains, held_out_states
 
 
 class DynamicFeatureSelector(FeatureAcquirer):
@@ -72,7 +72,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"greedy"`` (expected gain for the price), ``"planned"`` (greedy, weighed by what the rest of the budget can
         buy), ``"lookahead"`` (with what the best next feature then tells), ``"distilled"`` (the choices of ``"greedy"``
         or ``"lookahead"``, learned by a fast network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order),
-        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ.
+        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ,
+        else ``"greedy"``; the last two then also count what features usually tell (`usual_gains_`).
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -113,6 +114,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         that the wrapped model keeps) or "calibration" (sizes in features); `kept` says whether the step is in use.
         Absent where no step was fitted
     policy_ : the `Policy` in use
+    usual_gains_ : what features usually tell (`UsualGains`), which the gains of ``policy="auto"`` take into account;
+        None where that is not learned: there is nothing to calibrate on, or another policy was fitted
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_, handover_ : the rules of the last `calibrate_stop` and `calibrate_handover`, or None
 
@@ -128,6 +131,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     >>> session.report()["spent"]
     1.0
     """
+
+    usual_gains_: UsualGains | None = None
 
     def __init__(
         self,
@@ -219,7 +224,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.calibrated_on_ = None if unseen is None else digests(unseen[0])
         seed = None if self.calibration is None else self._seeds["folds"]
         self.calibration_, choices, report = settle(self.beliefs_, states, len(self.features_), seed)
-        self.choices_ = {"policy": options.policy_choice(self.policy, self.policy_), **choices, "settling": settling}
+        seen = None if states is None else states.gains()
+        self.usual_gains_ = None if seen is None else UsualGains.learned(seen)
+        self.policy_ = options.informed(self.policy, self.policy_, self.usual_gains_)
+        described = options.policy_choice(self.policy, self.policy_, self.features_)
+        self.choices_ = {"policy": described, **choices, "settling": settling}
         if report is not None:
             self.adaptation_report_ = report
 
@@ -229,8 +238,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other = copy.copy(self)
         other.policy = policy
         other._check_options()
-        other.policy_ = other._chosen_policy()
-        other.choices_ = {**self.choices_, "policy": options.policy_choice(policy, other.policy_)}
+        other.policy_ = options.informed(policy, other._chosen_policy(), self.usual_gains_)
+        described = options.policy_choice(policy, other.policy_, self.features_)
+        other.choices_ = {**self.choices_, "policy": described}
         other.stop_ = other.handover_ = None  # calibrated for another policy
         return other
 
@@ -271,8 +281,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if not parts:
             return None, settling
         rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
-        options: dict[str, Any] = {"prices": self.prices_, "risk_weight": weight, "progress": self.progress}
-        states = states_of_folds(rows, y, parts, rng, n_cases, **options)
+        gains = options.learns_gains(self.policy, self.policy_)
+        states = states_of_folds(
+            rows, y, parts, rng, n_cases, gains=gains, prices=self.prices_, risk_weight=weight, progress=self.progress
+        )
         return states, {**settling, "cases": len(np.unique(states.case))}
 
     def _folds_to_calibrate_on(self, n_cases: int) -> CrossFit:

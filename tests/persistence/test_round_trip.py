@@ -62,6 +62,7 @@ NOT_KEPT = {
     "PolicyMasks": "while a network is trained",
     "Reasons": "a result",
     "Report": "a result",
+    "SeenGains": "while usual gains are learned",
     "Session": "a case",
     "State": "a protocol",
     "SuggestedSet": "a result",

@@ -51,6 +51,24 @@ def test_auto_looks_ahead_where_one_feature_says_which_others_matter(switch, sel
     assert (run.predict() == y).mean() > (greedy.predict() == y).mean() + 0.05
 
 
+def test_a_gate_can_be_a_group_of_columns_none_of_which_names_all_settings(switch):
+    """A setting as noisy one-hot columns: the first of them alone only tells one setting from the others."""
+
+    def as_group(X, seed):
+        setting = X["switch"].astype(int).to_numpy()
+        columns = np.eye(3)[setting] + 0.1 * np.random.default_rng(seed).normal(size=(len(X), 3))
+        return X.drop(columns="switch").assign(**{f"setting_{k}": columns[:, k] for k in range(3)})
+
+    owner = wrapped(as_group(switch.X, 2), switch.y, groups={"setting": ["setting_0", "setting_1", "setting_2"]})
+    assert owner.policy_.lookahead_["gates"] == ["setting"]
+    X, _ = switch.sample(200, random_state=1)
+    order = owner.acquire(as_group(X, 3), budget=2).order
+    names = np.array(owner.features_)[order]
+    assert (names[:, 0] == "setting").all()
+    block = np.array([name[0] for name in names[:, 1]])
+    assert (block == np.array(list("abc"))[X["switch"].astype(int)]).mean() > 0.9
+
+
 @pytest.mark.parametrize("costs", [None, [3, 3, 2, 1, 1, 1]])
 def test_auto_finds_two_features_that_tell_something_only_together(costs):
     rng = np.random.default_rng(0)

@@ -21,6 +21,8 @@ from askwise.predict.pooled import PooledPredictor
 from askwise.progress import track
 from askwise.table.prices import Prices
 from askwise.table.rows import ByRow, EncodedRows
+from askwise.value import NeighborValue, SeenGains
+from askwise.value.usual import MOST_STATES, actual_gains
 
 N_SIZES = 12
 N_PARTS = 5
@@ -33,7 +35,8 @@ class VisitedStates(ByRow):
     `case` (N,) number of the case, `size` (N,) known features, `proba` (N, C), `votes` (N, C) as in `BeliefModel.votes`
     or None without completions, `labels` (N,) true classes and `final` (N,) decisions on the full rows, as positions;
     `by_factor` (N, F, C) and `second` (N, C) are what `tuning` chooses from: answers by the factor of the kernel's
-    width, and log probabilities to pool them with; None where there are none.
+    width, and log probabilities to pool them with; None where there are none. `expected` and `actual` (N, M) are those
+    of `SeenGains`, NaN in states that were not examined for them; None where gains were not asked for.
     """
 
     case: np.ndarray
@@ -44,6 +47,15 @@ class VisitedStates(ByRow):
     final: np.ndarray
     by_factor: np.ndarray | None = None
     second: np.ndarray | None = None
+    expected: np.ndarray | None = None
+    actual: np.ndarray | None = None
+
+    def gains(self) -> SeenGains | None:
+        """The states that were examined for the gains of their features; None if there are none."""
+        if self.expected is None or self.actual is None:
+            return None
+        at = ~np.isnan(self.actual).all(axis=1)
+        return SeenGains(self.case[at], self.size[at], self.expected[at], self.actual[at]) if at.any() else None
 
 
 def states_of_folds(
@@ -54,9 +66,17 @@ def states_of_folds(
     n_cases: int,
     *,
     progress: bool | str = False,
+    gains: bool = False,
     **options: Any,
 ) -> VisitedStates:
-    """The states visited on the rows that each fold holds, a random sample of about `n_cases` in all, if there are."""
+    """The states visited on the rows that each fold holds, a random sample of about `n_cases` in all, if there are.
+
+    With `gains`, those of the features are recorded in about `MOST_STATES` of them.
+    """
+    if gains:
+        n_seen = min(n_cases, sum(len(fold.held) for fold in folds))
+        n_states = n_seen * len(sizes_visited(len(folds[0].beliefs.predictor.schema_.features)))
+        options["every"] = max(1, round(n_states / MOST_STATES))
     found: list[VisitedStates] = []
     for fold in track(folds, "calibrating", len(folds), progress):
         at = rng.permutation(fold.held)[: -(-n_cases // len(folds))]
@@ -66,31 +86,58 @@ def states_of_folds(
 
 
 def visited_states(
-    rows: EncodedRows, labels: np.ndarray, beliefs: BeliefModel, policy: Policy, *, prices: Prices, risk_weight: float
+    rows: EncodedRows,
+    labels: np.ndarray,
+    beliefs: BeliefModel,
+    policy: Policy,
+    *,
+    prices: Prices,
+    risk_weight: float,
+    every: int | None = None,
 ) -> VisitedStates:
-    """The incomplete states, at about a dozen sizes, that `policy` visits on `rows`, which hold the truth."""
+    """The incomplete states, at about a dozen sizes, that `policy` visits on `rows`, which hold the truth.
+
+    The gains of the features are recorded in every so many of them; None = in none.
+    """
     part_of = beliefs if policy.reads_members(risk_weight) else beliefs.without_members()
     found: list[VisitedStates] = []
     for start in range(0, max(len(rows), 1), part_of.rows_at_once):
         ids = np.arange(len(rows))[start : start + part_of.rows_at_once]
         schema, truth = beliefs.predictor.schema_, rows.take(ids)
         state = nothing_known(schema, prices, part_of, truth, risk_weight=risk_weight, ids=ids)
-        found += _visited_from(state, truth, labels[ids], policy)
+        found += _visited_from(state, truth, labels[ids], policy, every)
     return VisitedStates.concatenated(found)
 
 
 def _visited_from(
-    state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy
+    state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy, every: int | None
 ) -> Iterator[VisitedStates]:
     final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
-    for size in sizes_visited(len(state.schema.features)):
+    for number, size in enumerate(sizes_visited(len(state.schema.features))):
         _acquire_until(state, truth.values, policy, size)
         rows = np.any(~state.rows.observed, axis=1)
         belief = state.belief_of(rows)
         votes = None if belief.completions is None else state.beliefs.votes(belief)
         known = state.mask[rows].sum(axis=1)
         open_ = _to_choose_from(state.beliefs.predictor, belief, state.rows.take(rows))
-        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_)
+        gains = (None, None) if every is None else _gains(state, truth, policy, rows, (state.ids + number) % every == 0)
+        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_, *gains)
+
+
+def _gains(
+    state: Acquisition, truth: EncodedRows, policy: Policy, rows: np.ndarray, examined: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`expected` and `actual` of `VisitedStates` for the cases that `rows` (n,) marks."""
+    value: Any = getattr(policy, "value_", None)
+    assert isinstance(value, NeighborValue)
+    expected, actual = np.full((2, *state.mask.shape), np.nan)
+    at = rows & examined
+    if at.any():
+        part = state.part(at)
+        wanted = ~part.mask & part.available
+        expected[at] = np.where(wanted, value.reductions(part, risk=False)[0], np.nan)
+        actual[at] = actual_gains(value.predictor, part.rows, truth.take(at), wanted)
+    return expected[rows], actual[rows]
 
 
 def _to_choose_from(

@@ -43,7 +43,7 @@ class Distilled(Policy):
     Parameters
     ----------
     exact
-        The policy to learn from; None = what ``policy="auto"`` stands for, without plans.
+        The policy to learn from; None = what ``policy="auto"`` stands for, without plans and usual gains.
     n_states
         Number of states to learn from, each scored once by the exact policy: most of the time of `fit`.
     n_rounds

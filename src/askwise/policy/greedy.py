@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from askwise.table.prices import Prices
 from askwise.value import (
     PRICE_RULES,
     NeighborValue,
+    UsualGains,
     Value,
     ValueEstimator,
     by_rule,
@@ -43,6 +45,11 @@ class Greedy(Policy):
         ``"per price"``: gain / price, the rule of the paper; ``"root"``: gain / sqrt(price); ``"auto"``: root where a
         case has a budget, else per price.
 
+    Attributes
+    ----------
+    value_ : the `Value` in use
+    usual_ : what features usually tell, mixed into their expected reductions of u; None = the case's own alone
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -60,6 +67,7 @@ class Greedy(Policy):
 
     compares_gains = True
     never_declines = True
+    usual_: UsualGains | None = None
     reason = "It has the highest expected gain, weighed against its price."
 
     def __init__(
@@ -79,7 +87,17 @@ class Greedy(Policy):
         return self
 
     def with_rows(self, context: PolicyContext) -> Self:
-        return self if isinstance(self.value_, ValueEstimator) else super().with_rows(context)
+        return self if isinstance(self.value_, ValueEstimator) else super().with_rows(context).with_usual(self.usual_)
+
+    def refitted(self, context: PolicyContext) -> Policy:
+        found = super().refitted(context)
+        return found.with_usual(self.usual_) if isinstance(found, Greedy) else found
+
+    def with_usual(self, usual: UsualGains | None) -> Self:
+        """The same policy with what features usually tell; what it was fitted to is shared."""
+        other = copy.copy(self)
+        other.usual_ = usual
+        return other
 
     def _fitted_value(self, context: PolicyContext) -> Value:
         if self.value == "neighbors":
@@ -111,12 +129,14 @@ class Greedy(Policy):
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         rest = 1 - price_power(self.price_rule, state.left[:, None])
-        return per_cost(scores, state.prices_now ** rest)
+        return per_cost(scores, state.prices_now**rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
         """(n, M) expected gain of each feature, whatever its price."""
         weight = state.risk_weight if self.risk_weight is None else self.risk_weight
         discrepancy, epistemic = self.value_.reductions(state, risk=weight != 0)
+        if self.usual_ is not None:
+            discrepancy = self.usual_.mixed(discrepancy, state.mask)
         return gain(discrepancy, epistemic, weight)
 
 

@@ -82,7 +82,8 @@ class Planned(Greedy):
 
     def refitted(self, context: PolicyContext) -> Policy:
         """Cross-fitting has no budgets, so there is nothing to plan."""
-        return Greedy(risk_weight=self.risk_weight, price_rule=self.price_rule).fit(context)
+        greedy = Greedy(risk_weight=self.risk_weight, price_rule=self.price_rule).fit(context)
+        return greedy.with_usual(self.usual_)
 
     def depends_on_budget(self, prices: Prices) -> bool:
         return True

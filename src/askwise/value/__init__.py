@@ -6,6 +6,7 @@ from askwise.value.neighbors import NeighborValue
 from askwise.value.network import ValueEstimator
 from askwise.value.savings import NeighborSavings, Savings
 from askwise.value.targets import HeldOutStates, held_out_states, value_targets
+from askwise.value.usual import SeenGains, UsualGains
 
 __all__ = [
     "PRICE_RULES",
@@ -13,7 +14,9 @@ __all__ = [
     "NeighborSavings",
     "NeighborValue",
     "Savings",
+    "SeenGains",
     "State",
+    "UsualGains",
     "Value",
     "ValueEstimator",
     "by_rule",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 from askwise.predict.belief import Completions
 from askwise.predict.conditional import ConditionalPredictor
@@ -17,11 +18,12 @@ from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 from askwise.table.schema import Schema
 from askwise.value.gain import by_rule
 from askwise.value.joint import LABEL_PRIOR, JointGain
-from askwise.value.outcomes import Outcomes
+from askwise.value.outcomes import Outcomes, points_of_group
 from askwise.value.reductions import expected_reductions
 
-LEVELS = 4
-"""Bins of a number as a first feature; a category, and a number with at most `MOST_LEVELS` values, has its own."""
+LEVELS, GROUP_LEVELS = 4, 8
+"""Bins of a number as a first feature, and clusters of a group of columns; a category, and a number with at most
+`MOST_LEVELS` values, has its own."""
 MOST_LEVELS = 12
 ROWS_TO_CONFIRM = 600
 """Training rows whose labels must say as well that it pays to look ahead."""
@@ -166,12 +168,24 @@ def _halves(level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _levels(cells: np.ndarray, schema: Schema, feature: int) -> np.ndarray:
     """(K,) the outcome of a first feature in each completion, rare ones joined with a neighbor."""
-    column = cells[:, 0]  # of a group, its first column
+    columns = schema.feature_columns[feature]
+    if len(columns) > 1 and schema.tabular:
+        return _joined(_clusters(points_of_group(cells, schema.is_category[columns])))
+    column = cells[:, 0]  # of an image patch, its first number
     code = np.unique(column, return_inverse=True)[1].reshape(-1)
     if code.max() >= MOST_LEVELS and not schema.is_category[schema.feature_columns[feature][0]]:
         rank = np.argsort(np.argsort(column, kind="stable"), kind="stable")
         code = rank * LEVELS // len(rank)
     return _joined(code)
+
+
+def _clusters(points: np.ndarray) -> np.ndarray:
+    """(K,) cluster of each point; each distinct point is one if there are few."""
+    distinct, code = np.unique(points, axis=0, return_inverse=True)
+    if len(distinct) <= MOST_LEVELS:
+        return code.reshape(-1)
+    found = KMeans(GROUP_LEVELS, n_init=1, random_state=0).fit_predict(points)
+    return np.unique(found, return_inverse=True)[1].reshape(-1)
 
 
 def _joined(code: np.ndarray) -> np.ndarray:

@@ -98,7 +98,7 @@ def _by_rank(counts: np.ndarray, n_bins: int) -> np.ndarray:
 def _of_group(
     cells: np.ndarray, is_category: np.ndarray, n_completions: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    points = np.hstack([_coordinates(cells[:, j], bool(is_category[j])) for j in range(len(is_category))])
+    points = points_of_group(cells, is_category)
     distinct, fine = np.unique(points, axis=0, return_inverse=True)
     n_clusters = min(_n_fine(n_completions), MOST_CLUSTERS)
     if len(distinct) > n_clusters:
@@ -110,6 +110,11 @@ def _of_group(
         coarse = KMeans(_n_coarse(n_completions), n_init=1, random_state=random_state)
         parent = np.asarray(coarse.fit_predict(distinct, sample_weight=counts), dtype=int)
     return fine, parent
+
+
+def points_of_group(cells: np.ndarray, is_category: np.ndarray) -> np.ndarray:
+    """The cells (N, columns) of a group as points, which can be clustered."""
+    return np.hstack([_coordinates(cells[:, j], bool(is_category[j])) for j in range(len(is_category))])
 
 
 def _coordinates(cells: np.ndarray, is_category: bool) -> np.ndarray:
