@@ -51,7 +51,7 @@ def test_broken_links_and_foreign_scripts_are_found(tmp_path):
 def test_blocks_share_names_and_show_what_they_print(monkeypatch):
     pytest.importorskip("sphinx")
     blocks = module("run_blocks")
-    names = {}
+    names: dict[str, object] = {}
     assert blocks.run_block("a = 2", names, "page") == []
     (shown,) = blocks.run_block("print('a is', a)\na + 1", names, "page")
     assert shown.astext() == "a is 2\n3"

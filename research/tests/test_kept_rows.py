@@ -125,7 +125,7 @@ def into(folder, tmp_path):
 
 
 def test_what_is_kept_is_what_was_measured(folder, into):
-    columns = [name for name in read_rows(folder) if name != "value"]
+    columns = [str(name) for name in read_rows(folder) if name != "value"]
     before, after = (
         read_rows(where).astype({"metric": str, "study": str}).sort_values(columns, ignore_index=True)
         for where in (folder, into)

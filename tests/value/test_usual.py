@@ -140,7 +140,9 @@ def test_without_unseen_rows_a_gain_is_that_of_the_case():
     assert fitted(calibration=None).usual_gains_ is None
     assert fitted(forest.predict_proba).usual_gains_ is None
     owner = DynamicFeatureSelector(forest, epistemic=None, random_state=0, progress=False)
-    assert owner.fit(X[:100], y[:100], X_unseen=X[100:], y_unseen=y[100:]).usual_gains_.n_states > 100
+    usual = owner.fit(X[:100], y[:100], X_unseen=X[100:], y_unseen=y[100:]).usual_gains_
+    assert usual is not None
+    assert usual.n_states > 100
     assert not hasattr(clone(owner), "policy_")
 
 
