@@ -82,7 +82,7 @@ def tidy(gallery_conf: Any, name: str) -> None:
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_",
+    "filename_pattern": r"plot_(?!mnist)",  # that one downloads its images, and is shown without being run
     "reset_modules": ("matplotlib", tidy),
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,

@@ -68,12 +68,12 @@ figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
 names = list(ways)
 inquiries, errors = np.array(list(ways.values())).T
 axes.barh(names, inquiries, color="#e0793a", label="inquiries")
-axes.barh(names, errors, left=inquiries, color="#3b6fd4", label="expected errors, as they happened")
+axes.barh(names, errors, left=inquiries, color="#3b6fd4", label="errors")
 for k, total in enumerate(inquiries + errors):
     axes.text(total + 5, k, f"{total:.0f}", va="center")
 axes.invert_yaxis()
 axes.set_xlabel("cost per application")
-axes.legend(frameon=False, loc="lower right")
+axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 plt.show()
 
 # %%

@@ -30,8 +30,8 @@ selector = DynamicFeatureSelector(
 # Two digits begin alike, and each is then looked at where it matters.
 
 shown = [1001, 1013, 1030]
-run = selector.acquire(X[shown], budget=6)
-figure, axes = plt.subplots(len(shown), 7, figsize=(10, 4.8), layout="constrained")
+run = selector.acquire(X[shown], budget=8)
+figure, axes = plt.subplots(len(shown), 9, figsize=(11, 4.2), layout="constrained")
 for case, row in enumerate(axes):
     for step, ax in enumerate(row):
         known = np.full(64, np.nan)

@@ -36,9 +36,10 @@ new, truth = X[460:], y[460:]
 run = selector.acquire(new, stop="calibrated")
 over = run.handed_over
 right = run.predict(-1) == truth
-display = RejectionDisplay.from_selector(selector, new, truth, stop="calibrated", measures=("confidence_gap",))
-display.ax_.plot(over.mean(), right[~over].mean(), "X", markersize=11, color="#c2475b", label="calibrated hand-over")
-display.ax_.legend(frameon=False, loc="lower right")
+figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+RejectionDisplay.from_selector(selector, new, truth, stop="calibrated", measures=("confidence_gap",), ax=axes)
+axes.plot(over.mean(), right[~over].mean(), "X", markersize=11, color="#c2475b", label="calibrated hand-over")
+axes.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%

@@ -54,3 +54,5 @@ while (question := case.suggest()) is not None:
 
 filmstrip(selector, image, 8, label=label, path="mnist.png")
 print("written to mnist.png; the true label is", label)
+
+# sphinx_gallery_thumbnail_path = 'mnist.png'
