@@ -57,7 +57,7 @@ def most_lost(prices: str, methods: Sequence[str], data: str | None = None) -> C
         falls = -100 * _curves(rows, "accuracy", prices, methods, data).diff(axis=1).iloc[:, 1:]
         found = {}
         for name, part in falls.groupby("data"):
-            by_seed: pd.DataFrame = part.droplevel("data").unstack("method")  # a row per seed, a column per step and method
+            by_seed: Any = part.droplevel("data").unstack("method")  # a row per seed, a column per step and method
             complete = by_seed.dropna(axis=1)
             if len(complete) < FEWEST_SEEDS or not complete.shape[1]:
                 continue
