@@ -96,7 +96,7 @@ class Greedy(Policy):
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         rest = 1 - price_power(self.price_rule, state.left[:, None])
-        return per_cost(scores, state.prices_now ** rest)
+        return per_cost(scores, state.prices_now**rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
         """(n, M) expected gain of each feature, whatever its price."""
