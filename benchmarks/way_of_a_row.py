@@ -70,6 +70,7 @@ def report_http(selector: DynamicFeatureSelector, values: dict[Any, float], fold
     selector.save(folder / "selector")
     settings = Settings(str(folder / "selector"), f"sqlite:///{folder}/cases.sqlite3", rate=0)
     migrate(settings.url)
+    threading.setprofile(count)  # for the threads of the application, which start now
     with TestClient(create_app(askwise.load(folder / "selector"), settings), base_url="http://localhost") as client:
 
         def answer() -> None:
@@ -82,29 +83,34 @@ def report_http(selector: DynamicFeatureSelector, values: dict[Any, float], fold
         cases = [client.post("/api/cases", json={"label": "one", "budget": BUDGET}).json()]
         answer()
         report("answer over HTTP", answer, where)
+    threading.setprofile(None)
+
+
+called: list[tuple[str, str]] = []
+"""The functions called since `report` has emptied it, by file and name."""
+
+
+def count(frame: Any, event: str, _: Any) -> None:
+    """Note a call; for `sys.setprofile` and `threading.setprofile`."""
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name not in INLINE:
+        called.append((code.co_filename, code.co_qualname))
 
 
 def report(name: str, run: Callable[[], Any], where: bool) -> None:
-    """Print the counts of one call, in all threads."""
-    called: list[tuple[str, str]] = []
-
-    def count(frame: Any, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name not in INLINE:
-            called.append((code.co_filename, code.co_qualname))
-
-    threading.setprofile(count)
+    """Print the counts of one call."""
+    called.clear()
     sys.setprofile(count)
     try:
         run()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)
-    files = Counter(file for file, _ in called)
-    switches = sum(one[0] != other[0] for one, other in pairwise(called))
-    print(f"{name:28} {len(called):7} {len(files):6} {switches:9}", flush=True)
+    found = list(called)
+    files = Counter(file for file, _ in found)
+    switches = sum(one[0] != other[0] for one, other in pairwise(found))
+    print(f"{name:28} {len(found):7} {len(files):6} {switches:9}", flush=True)
     if where:
-        for (file, function), times in Counter(called).most_common(40):
+        for (file, function), times in Counter(found).most_common(40):
             print(f"    {times:6}  {Path(file).relative_to(PACKAGE)}  {function}")
         print("    files: " + ", ".join(f"{Path(file).relative_to(PACKAGE)} {n}" for file, n in files.most_common()))
 

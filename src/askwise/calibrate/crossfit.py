@@ -41,6 +41,8 @@ def _size_of(estimator: Any, n_classes: int) -> int:
     members = getattr(classifier, "estimators_", None)
     if members is None:
         members = [part.estimator for part in getattr(classifier, "calibrated_classifiers_", [])]
+    if len(members) and hasattr(members[0], "tree_"):
+        return len(members)
     if len(members):
         return sum(_size_of(member, n_classes) for member in np.ravel(np.array(members, dtype=object)))
     for rows in ("support_", "_fit_X", "X_train_"):  # support vectors, neighbors, a Gaussian process

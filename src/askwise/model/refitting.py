@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from askwise.model.black_box import BlackBox
 from askwise.model.parts import unfrozen
-from askwise.model.wrapped import fitted_classifier, is_seed
+from askwise.model.wrapped import fitted_classifier, seeds_among
 from askwise.progress import interruptible
 
 LOG = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
 
 def reseeded(estimator: Any, seed: int) -> Any:
     """The estimator itself with another seed in every parameter that is one."""
-    names = [name for name in estimator.get_params() if is_seed(name)]
+    names = seeds_among(estimator.get_params())
     return estimator.set_params(**dict.fromkeys(names, seed)) if names else estimator
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -78,14 +78,14 @@ def seeded_clone(estimator: Any, random_state: Any) -> Any:
         ) from error
     if random_state is None or not hasattr(cloned, "get_params"):
         return cloned
-    names = [name for name, value in cloned.get_params().items() if value is None and is_seed(name)]
+    names = seeds_among(name for name, value in cloned.get_params().items() if value is None)
     rng = generator(random_state)
     return cloned.set_params(**{name: seed_from(rng) for name in sorted(names)}) if names else cloned
 
 
-def is_seed(name: str) -> bool:
-    """Whether a parameter, nested ones included, is a seed."""
-    return name.split("__")[-1] == "random_state"
+def seeds_among(names: Iterable[str]) -> list[str]:
+    """Those parameters, nested ones included, that are seeds."""
+    return [name for name in names if name.split("__")[-1] == "random_state"]
 
 
 def warn_if_worse_than_prior(proba: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:

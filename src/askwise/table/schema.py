@@ -40,6 +40,7 @@ class Schema:
         self.is_category = np.array([column.is_category for column in self.columns])
         self.features, self.feature_columns = _features(self.columns, groups or {})
         self._alike = _alike(self.columns)
+        self._typed = [alike for alike in self._alike if self.columns[alike[0]].dtype != np.float64]
         self.owner = np.empty(len(self.columns), dtype=int)
         for i, columns_of_feature in enumerate(self.feature_columns):
             self.owner[columns_of_feature] = i
@@ -83,7 +84,7 @@ class Schema:
         one_dtype = len(self._alike) == 1 and isinstance(self.columns[0].dtype, np.dtype)
         if not self.is_category.any() and (one_dtype or not typed):  # one block, as of a dict of columns
             cells = np.array(rows.values[:, picked], order="F")
-            cells = cast(cells, self.columns[0].dtype) if typed else cells
+            cells = cells.astype(self.columns[0].dtype, copy=False) if typed else cells
             return pd.DataFrame(cells, columns=[self.columns[j].label for j in picked], copy=False)
         cells_of = {j: self.columns[j].decode(rows.values[:, j], rows.unseen.get(j, ()), typed) for j in picked}
         return pd.DataFrame({self.columns[j].label: cells for j, cells in cells_of.items()})
@@ -91,8 +92,8 @@ class Schema:
     def castable(self, values: np.ndarray, columns: Collection[int] | None = None) -> np.ndarray:
         """(n,) rows whose cells, in all or some columns, fit the dtypes of the training table."""
         fits = np.ones(len(values), dtype=bool)
-        for alike in self._alike:
-            at = alike if columns is None else alike[np.isin(alike, list(columns))]
+        for alike in self._typed:
+            at = alike if columns is None else alike[np.isin(alike, columns)]
             if len(at) and (found := self.columns[at[0]].castable(values[:, at])) is not True:
                 fits &= np.all(found, axis=1)
         return fits

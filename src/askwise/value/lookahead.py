@@ -92,13 +92,13 @@ def second_gains(
     levels = [_levels(scores[np.ix_(index, schema.feature_columns[a])], schema, a) for a in first]
     n_levels, n_features = max(int(level.max()) + 1 for level in levels), len(schema.features)
     chance = np.stack([np.bincount(level, weights, minlength=n_levels) for level in levels])
-    parts = [_halves(level) for level in levels]
-    widest = max(rows.shape[1] for rows, _ in parts)
+    widest = max(-(-int(np.bincount(level).max()) // 2) for level in levels)
+    parts = [_halves(level, widest) for level in levels]
     after = np.zeros((2, len(first), n_levels, n_features))
     step = max(1, CELLS_AT_ONCE // (2 * n_levels * widest * n_features))
     for start in range(0, len(first), step):
         block = parts[start : start + step]
-        rows, there = (np.concatenate([_widened(part[k], widest) for part in block]) for k in (0, 1))
+        rows, there = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
         left = np.where(there, weights[rows], 0.0)
         some = np.any(left > 0, axis=1)
         left[~some, 0] = 1.0  # an outcome with one completion leaves a half without any: its gains stay 0
@@ -109,11 +109,6 @@ def second_gains(
         for k, gains in enumerate(np.split(found, ends[:-1]), start):
             after[:, k, : len(gains) // 2] = gains.reshape(2, -1, n_features)
     return SecondGains(first, chance, after)
-
-
-def _widened(entries: np.ndarray, width: int) -> np.ndarray:
-    """(R, width) rows filled up with zeros."""
-    return np.pad(entries, ((0, 0), (0, width - entries.shape[1])))
 
 
 class LabelsAhead:
@@ -157,11 +152,14 @@ def outcomes_of_seconds(scores: np.ndarray, schema: Schema, n_completions: int, 
     return Outcomes.of_features(scores, schema, max(8, n_completions // (2 * LEVELS)), random_state)
 
 
-def _halves(level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(2 L, W) every other completion of each outcome, then the rest, and which entries are not just filled up."""
+def _halves(level: np.ndarray, width: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(2 L, W) every other completion of each outcome, then the rest, and which entries are not just filled up.
+
+    The `width` W is by default as small as it can be.
+    """
     by_level = [np.flatnonzero(level == b) for b in range(int(level.max()) + 1)]
     parts = [rows[half::2] for half in (0, 1) for rows in by_level]
-    width = max(len(part) for part in parts)
+    width = max(len(part) for part in parts) if width is None else width
     rows = np.array([np.pad(part, (0, width - len(part))) for part in parts])
     return rows, np.arange(width) < np.array([len(part) for part in parts])[:, None]
 

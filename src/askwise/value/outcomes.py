@@ -33,13 +33,18 @@ class Outcomes:
     @classmethod
     def of_features(cls, scores: np.ndarray, schema: Schema, n_completions: int, random_state: int) -> Outcomes:
         """The outcomes of all features, from the pool's `scores` (N, D) of `Neighbors.scale`."""
-        is_category = schema.is_category
-        return cls.joined(
-            _of_column(scores[:, columns[0]], bool(is_category[columns[0]]), n_completions)
-            if len(columns) == 1
-            else _of_group(scores[:, columns], is_category[columns], n_completions, random_state)
-            for columns in schema.feature_columns
-        )
+        n_fine = max(2, n_completions // ROWS_PER_FINE_BIN)
+        n_coarse = max(2, round(COARSE_BINS * n_completions ** (1 / 3)))
+        features = []
+        for columns in schema.feature_columns:
+            cells, is_category = scores[:, columns], schema.is_category[columns]
+            if len(columns) > 1:
+                features.append(_of_group(cells, is_category, n_fine, n_coarse, random_state))
+            elif is_category[0]:
+                features.append(_of_categories(cells[:, 0], n_completions))
+            else:
+                features.append(_of_numbers(cells[:, 0], n_fine, n_coarse))
+        return cls.joined(features)
 
     @classmethod
     def joined(cls, features: Iterable[tuple[np.ndarray, np.ndarray]]) -> Outcomes:
@@ -54,30 +59,28 @@ class Outcomes:
         return cls(np.stack(of_row, axis=1).astype(np.int32), coarse, feature)
 
 
-def _n_coarse(n_completions: int) -> int:
-    return max(2, round(COARSE_BINS * n_completions ** (1 / 3)))
+def _of_numbers(cells: np.ndarray, n_fine: int, n_coarse: int) -> tuple[np.ndarray, np.ndarray]:
+    _, fine, counts = np.unique(cells[~np.isnan(cells)], return_inverse=True, return_counts=True)
+    fine = _by_rank(counts, n_fine)[fine]
+    counts = np.bincount(fine)
+    parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
+    return _with_missing(cells, fine, parent)
 
 
-def _n_fine(n_completions: int) -> int:
-    return max(2, n_completions // ROWS_PER_FINE_BIN)
+def _of_categories(cells: np.ndarray, n_completions: int) -> tuple[np.ndarray, np.ndarray]:
+    _, fine, counts = np.unique(cells[~np.isnan(cells)], return_inverse=True, return_counts=True)
+    fine = _rarest_together(fine, counts, n_completions)
+    return _with_missing(cells, fine, np.zeros(fine.max(initial=-1) + 1, dtype=int))
 
 
-def _of_column(cells: np.ndarray, is_category: bool, n_completions: int) -> tuple[np.ndarray, np.ndarray]:
+def _with_missing(cells: np.ndarray, fine: np.ndarray, parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The outcomes `fine` of the cells that are there; the last outcome is that a cell is missing."""
     missing = np.isnan(cells)
-    _, fine, counts = np.unique(cells[~missing], return_inverse=True, return_counts=True)
-    if is_category:
-        fine = _rarest_together(fine, counts, n_completions)
-        parent = np.zeros(fine.max(initial=-1) + 1, dtype=int)
-    else:
-        fine = _by_rank(counts, _n_fine(n_completions))[fine]
-        counts = np.bincount(fine)
-        n_coarse = _n_coarse(n_completions)
-        parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
+    if not missing.any():
+        return fine, parent
     of_row = np.full(len(cells), len(parent))
     of_row[~missing] = fine
-    if missing.any():  # the last outcome: the cell is missing
-        parent = np.append(parent, parent.max() + 1 if parent.any() else 0)
-    return of_row, parent
+    return of_row, np.append(parent, parent.max() + 1 if parent.any() else 0)
 
 
 def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) -> np.ndarray:
@@ -96,18 +99,18 @@ def _by_rank(counts: np.ndarray, n_bins: int) -> np.ndarray:
 
 
 def _of_group(
-    cells: np.ndarray, is_category: np.ndarray, n_completions: int, random_state: int
+    cells: np.ndarray, is_category: np.ndarray, n_fine: int, n_coarse: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
     points = points_of_group(cells, is_category)
     distinct, fine = np.unique(points, axis=0, return_inverse=True)
-    n_clusters = min(_n_fine(n_completions), MOST_CLUSTERS)
+    n_clusters = min(n_fine, MOST_CLUSTERS)
     if len(distinct) > n_clusters:
         clusters = KMeans(n_clusters, n_init=1, random_state=random_state).fit(points)
         distinct, fine = clusters.cluster_centers_, clusters.labels_
     parent = np.zeros(len(distinct), dtype=int)
-    if len(distinct) > _n_coarse(n_completions):
+    if len(distinct) > n_coarse:
         counts = np.bincount(fine, minlength=len(distinct))
-        coarse = KMeans(_n_coarse(n_completions), n_init=1, random_state=random_state)
+        coarse = KMeans(n_coarse, n_init=1, random_state=random_state)
         parent = np.asarray(coarse.fit_predict(distinct, sample_weight=counts), dtype=int)
     return fine, parent
 
