@@ -288,10 +288,12 @@ def test_a_policy_sees_what_is_known_and_nothing_else():
         assert_allclose(left, (np.array([9, 2, 9]) - run.spent_after(t))[ids])
 
 
-def test_a_policy_does_not_see_the_truth_of_what_is_free_before_it_is_had():
+def test_a_policy_sees_no_truth_of_what_is_not_had_and_is_first_asked_when_there_is_a_choice():
     owner = selector([1, 2, 3, 4], costs={"a": 0})
     owner.acquire(table(2), budget=1)
-    assert np.isnan(owner.policy_.shown_[0][1]).all()
+    shown = owner.policy_.shown_[0][1]
+    assert not np.isnan(shown[:, 0]).any()  # what is free is had without asking
+    assert np.isnan(shown[:, 1:]).all()
 
 
 def test_groups_are_bought_as_one_and_their_missing_parts_stay_hidden():

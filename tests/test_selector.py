@@ -367,7 +367,7 @@ def test_with_prices_each_budget_is_bought_for_alone_and_predicted_once(monkeypa
 
         patched.setattr(owner.predictor_, "proba", counted)
         table = owner.evaluate(X[:50], y[:50], budgets=[2, 5, 7])
-    assert asked == [50, 50, 50]
+    assert asked == [150]  # one copy of each case for each budget, all at once
     for row in table.itertuples():
         check_row(owner, X[:50], y[:50], row)
 

@@ -279,8 +279,10 @@ def test_a_folder_that_cannot_be_made_ends_with_1(tmp_path):
 def test_report_writes_a_page_and_a_markdown_file(copy):
     result = run("report", copy)
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines() == [str(copy / "report.html"), str(copy / "report.md")]
-    html, markdown = ((copy / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    names = ("report.html", "report.md", "report-tables.md")
+    assert result.stdout.splitlines() == [str(copy / name) for name in names]
+    html, first, tables = ((copy / name).read_text(encoding="utf-8") for name in names)
+    markdown = first + tables
     rows = pd.read_csv(copy / "rows.csv")
     accuracy = f"{100 * rows.loc[rows['metric'] == 'accuracy', 'value'].mean():.2f}"
     logistic = f"{rows.loc[rows['metric'] == 'logistic_accuracy', 'value'].item():.3f}"
@@ -289,9 +291,9 @@ def test_report_writes_a_page_and_a_markdown_file(copy):
         assert logistic in text
     assert html.count("<svg") == 4 + 4  # accuracy, its calibration, against random, entropy; and the illustrations
     assert "askwise bench" in markdown  # the command that made it
-    linked = re.findall(r"\]\((.+?)\)", markdown)
-    assert len(linked) == 8
-    for name in linked:
+    drawn = set(re.findall(r"\]\((figures/.+?)\)", markdown))
+    assert len(drawn) == 8
+    for name in drawn:
         assert ElementTree.parse(copy / name).getroot().tag == "{http://www.w3.org/2000/svg}svg"
 
 

@@ -21,7 +21,7 @@ from askwise_bench.paper.findings import (
 )
 from askwise_bench.report.rows import Quantity
 
-POINTS = RATE.times(100)
+POINTS = RATE.scaled(100)
 
 
 def finding(*samples, scale=NO_SCALE, **more):
@@ -73,8 +73,8 @@ def test_the_band_is_two_one_sided_tests():
     wider = np.sqrt(samples.var(ddof=1) * (1 / 5 + 0.25))
     p_values = [stats.t.sf((edge - sign * samples.mean()) / wider, 4) for sign in (-1, 1)]
     assert max(p_values) == pytest.approx(0.025)
-    assert finding(*samples, scale=RATE.times(edge * 100.1)).verdict() == EQUAL
-    assert finding(*samples, scale=RATE.times(edge * 99.9)).verdict() == UNDECIDED
+    assert finding(*samples, scale=RATE.scaled(edge * 100.1)).verdict() == EQUAL
+    assert finding(*samples, scale=RATE.scaled(edge * 99.9)).verdict() == UNDECIDED
 
 
 def test_a_difference_has_the_band_of_its_metric_and_a_threshold_has_none():

@@ -219,7 +219,7 @@ def test_a_number_that_is_gone_is_found(into):
     part = rows[(rows["study"] == "summary") & (rows["seed"] == 0)]
     cell = tuple(part[kept.CELL].iloc[0])
     found = check_rows.compared(cell, part, part.iloc[1:])
-    assert found.different == (f"{part['metric'].iloc[0]} is not there now",)
+    assert found.different == (f"{part['metric'].iloc[0]} is not recomputed",)
 
 
 def test_what_agrees_can_be_renewed(into, capsys):

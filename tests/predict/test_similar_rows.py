@@ -151,7 +151,7 @@ def test_the_slope_of_the_loss():
     states = column_weights._random_states(rows, predictor.schema_, predictor._by_scott, rng)
     answers = MODEL.predict_proba(predictor.pool_)
     start = rng.uniform(0.5, 2, size=13)
-    exact = replace(states, scaled=states.scaled.astype(float))
+    exact = replace(states, scaled=states.scaled.astype(float), by_row=states.by_row.astype(float))
     error = check_grad(
         lambda w: column_weights._loss(w, exact, answers)[0],
         lambda w: column_weights._loss(w, exact, answers)[1],

@@ -85,8 +85,8 @@ def compared(cell: tuple[Any, ...], before: pd.DataFrame, now: pd.DataFrame) -> 
     """The numbers of a cell as they are kept and as they were computed."""
     old, new = (_by_number(table) for table in (before, now))
     different = [
-        f"{_named(key)} is not there {where}"
-        for where, gone in (("now", old.keys() - new.keys()), ("before", new.keys() - old.keys()))
+        f"{_named(key)} is not {where}"
+        for where, gone in (("recomputed", old.keys() - new.keys()), ("kept", new.keys() - old.keys()))
         for key in sorted(gone, key=str)
     ]
     both = old.keys() & new.keys()

@@ -176,7 +176,7 @@ class Term:
         difference = not self.margin and abs(sum(factor for factor, _, _ in self.parts)) < 1e-9
         if not difference or len(kinds) > 1:
             return Scale()
-        return kinds.pop().times(max(abs(factor) for factor, _, _ in self.parts))
+        return kinds.pop().scaled(max(abs(factor) for factor, _, _ in self.parts))
 
     def find(self, rows: pd.DataFrame) -> Finding:
         """The term by seed, over the paper's data."""

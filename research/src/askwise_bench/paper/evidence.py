@@ -16,7 +16,7 @@ from askwise_bench.report.rows import Quantity, curves, single
 DYNAMIC = [name for name in METHODS if name not in STATIC]
 NEURAL = ("rl-remlp", "rl-mlp", "vip", "dime", "cwcf")
 NOT_MEASURED = Finding("")
-POINTS = RATE.times(100)
+POINTS = RATE.scaled(100)
 
 
 def _curves(

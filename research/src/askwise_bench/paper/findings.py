@@ -36,7 +36,7 @@ class Scale:
     unit: str = ""
     equal: float = 0.0
 
-    def times(self, factor: float) -> Scale:
+    def scaled(self, factor: float) -> Scale:
         """The same in percent."""
         return self if factor == 1 else Scale("points" if factor == 100 else "", factor * self.equal)
 

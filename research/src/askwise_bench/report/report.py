@@ -131,8 +131,7 @@ def make_page(folder: Path) -> Page:
     rows, timings = found.rows, found.timings
     judged = rows.groupby(["data", "prices"])["seed"].nunique().max() >= FEWEST_SEEDS
     lines = verdicts(rows, found.stale) if judged else []
-    n_methods, studied = rows["method"].nunique(), set(zip(rows["study"], rows["prices"], strict=True))
-    ran = [name for name, suite in SUITES.items() if (suite.study.__name__, suite.prices) in studied]
+    n_methods, ran = rows["method"].nunique(), _ran(rows)
     tables_run = ", ".join(map(data_name, ordered_data(rows["data"])))
     old = {method_name(name) for name in rows.loc[found.stale, "method"].unique()}
     return Page(
@@ -148,6 +147,17 @@ def make_page(folder: Path) -> Page:
         kept.stale_list(rows) if found.stale.any() else [],
         found.findings,
     )
+
+
+def _ran(rows: pd.DataFrame) -> set[str]:
+    """The suites of which there are rows, by name; those of one study differ in their prices or their data."""
+    measured = rows[["study", "prices", "data"]].drop_duplicates()
+    found = set()
+    for name, suite in SUITES.items():
+        own = measured[(measured["study"] == suite.study.__name__) & (measured["prices"] == suite.prices)]
+        if len(own) and (suite.data is None or own["data"].isin(suite.data).any()):
+            found.add(name)
+    return found
 
 
 def _run(folder: Path) -> Measured:
