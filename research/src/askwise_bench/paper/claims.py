@@ -195,7 +195,7 @@ def mean_of(rows: pd.DataFrame, methods: Methods, quantity: Quantity, keys: list
     """A quantity by `keys`, with budget 0 where it has none."""
     chosen = quantity.of(rows)
     if chosen.empty:
-        return pd.Series(dtype=float)
+        return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[] for _ in keys], names=keys))
     chosen = chosen[chosen["data"].isin([*paper_results.DATA, *paper_results.IMAGES])]
     if methods is not None:
         chosen = chosen[chosen["method"].isin([methods] if isinstance(methods, str) else methods)]
