@@ -288,12 +288,24 @@ def test_a_policy_sees_what_is_known_and_nothing_else():
         assert_allclose(left, (np.array([9, 2, 9]) - run.spent_after(t))[ids])
 
 
-def test_a_policy_sees_no_truth_of_what_is_not_had_and_is_first_asked_when_there_is_a_choice():
+def test_a_policy_is_not_asked_before_what_is_free_is_had():
     owner = selector([1, 2, 3, 4], costs={"a": 0})
     owner.acquire(table(2), budget=1)
-    shown = owner.policy_.shown_[0][1]
-    assert not np.isnan(shown[:, 0]).any()  # what is free is had without asking
-    assert np.isnan(shown[:, 1:]).all()
+    assert_array_equal(np.isnan(owner.policy_.shown_[0][1]), [[False, True, True, True]] * 2)
+
+
+def test_what_is_not_available_is_not_seen_where_it_is_free():
+    owner = selector([1, 2, 3, 4], costs={"a": 0})
+    owner.acquire(table(2), budget=1, available=[False, True, True, True])
+    assert np.isnan(owner.policy_.shown_[0][1]).all()
+
+
+@pytest.mark.parametrize("declines", [True, False])
+def test_the_only_feature_left_is_scored_where_a_policy_may_decline_it(declines):
+    owner = selector([1, 2, 3, 4])
+    owner.policy_.never_declines = not declines
+    owner.acquire(table(2), available=[True, False, False, False])
+    assert len(owner.policy_.shown_) == declines
 
 
 def test_groups_are_bought_as_one_and_their_missing_parts_stay_hidden():
