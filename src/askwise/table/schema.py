@@ -93,7 +93,7 @@ class Schema:
         """(n,) rows whose cells, in all or some columns, fit the dtypes of the training table."""
         fits = np.ones(len(values), dtype=bool)
         for alike in self._typed:
-            at = alike if columns is None else alike[np.isin(alike, columns)]
+            at = alike if columns is None else alike[np.isin(alike, list(columns))]
             if len(at) and (found := self.columns[at[0]].castable(values[:, at])) is not True:
                 fits &= np.all(found, axis=1)
         return fits
