@@ -42,6 +42,13 @@ class SeenGains(ByRow):
     expected, actual
         (N, M) the gain that the completions of the case promise, and by how much the feature in fact reduces the
         discrepancy; NaN where it cannot be acquired.
+
+    Examples
+    --------
+    >>> gains = np.array([[0.2, 0.1], [0.0, 0.3]])
+    >>> seen = SeenGains(np.arange(2), np.zeros(2, dtype=int), expected=gains, actual=gains)
+    >>> seen.take(np.array([True, False])).actual.tolist()
+    [[0.2, 0.1]]
     """
 
     case: np.ndarray
@@ -69,6 +76,12 @@ class UsualGains:
         r, and the weight of least squares.
     n_states
         From how many states they were learned.
+
+    Examples
+    --------
+    >>> usual = UsualGains(np.array([[0.4, 0.0], [0.2, 0.0], [0.0, 0.0]]), 0.5, 0.0, n_states=100)
+    >>> usual.mixed(np.array([[0.1, 0.3]]), np.array([[False, False]])).tolist()
+    [[0.25, 0.15]]
     """
 
     by_size: np.ndarray
