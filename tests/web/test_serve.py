@@ -112,6 +112,8 @@ def _selector_requests(port):
 def check_a_killed_worker_is_replaced(port, supervisor):
     total = get(port, "/api/cases")["total"]
     before = workers_of(supervisor)
+    os.kill(before[0], signal.SIGSTOP)
+    time.sleep(2)  # the supervisor asks every half second, and now waits for an answer, for up to --worker-seconds
     os.kill(before[0], signal.SIGKILL)
     wait_until(lambda: len(set(workers_of(supervisor)) - set(before)) == 1)
     assert get(port, "/api/cases")["total"] == total

@@ -131,6 +131,7 @@ def _run(settings: Settings) -> None:
     from askwise.web.app import create_app
     from askwise.web.database import migrate
     from askwise.web.guard import PromptProtocol
+    from askwise.web.workers import Supervisor
 
     try:  # several workers load it once more, each its own
         selector = load(settings.folder, settings.key_file, settings.trusted)
@@ -140,26 +141,26 @@ def _run(settings: Settings) -> None:
     logs.configure(settings.log_values)
     PromptProtocol.configure(settings)
     with tempfile.TemporaryDirectory(prefix="askwise-metrics-") as counts:
-        app: Any = create_app(selector, settings)
-        if settings.workers > 1:
-            app.state.service.store.close()
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
-            replace(settings, supervisor=os.getpid()).export()
-            app = "askwise.web.app:create_worker"
+        app = create_app(selector, settings)
+        options: dict[str, Any] = {
+            "host": settings.host,
+            "port": settings.port,
+            "http": PromptProtocol,
+            "ws": "none",
+            "log_config": None,
+            "access_log": False,  # it would hold query strings; `askwise.web` writes its own
+            "server_header": False,
+            "proxy_headers": False,
+            "timeout_keep_alive": 30,
+            "h11_max_incomplete_event_size": 32_768,
+        }
         _tell(f"The page is at http://{settings.host}:{settings.port}. Stop with Ctrl-C.")
-        uvicorn.run(
-            app,
-            factory=settings.workers > 1,
-            workers=settings.workers,
-            host=settings.host,
-            port=settings.port,
-            http=PromptProtocol,
-            ws="none",
-            log_config=None,
-            access_log=False,  # it would hold query strings; `askwise.web` writes its own
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=30,
-            timeout_worker_healthcheck=settings.worker_seconds,
-            h11_max_incomplete_event_size=32_768,
-        )
+        if settings.workers == 1:
+            uvicorn.run(app, **options)
+            return
+        app.state.service.store.close()
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+        replace(settings, supervisor=os.getpid()).export()
+        options |= {"workers": settings.workers, "timeout_worker_healthcheck": settings.worker_seconds}
+        config = uvicorn.Config("askwise.web.app:create_worker", factory=True, **options)
+        Supervisor(config, sockets=[config.bind_socket()]).run()
