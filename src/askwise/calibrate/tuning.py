@@ -125,7 +125,7 @@ def _losses_of_reproduction(predictor: ConditionalPredictor, seed: int) -> np.nd
     rows, n_features = predictor.training_rows_.take(at), len(schema.features)
     size = rng.choice(sizes_visited(n_features), size=len(at))
     known = rows.masked(schema.expand(sample_of_sizes(size, n_features, rng)))
-    found = predictor.answers_by_factor(predictor.believe(known, leave_out=at), known, at)
+    found = predictor.answers_by_factor(predictor.believe(known, leave_out=at), known)
     logs = np.log((1 - USUAL_FLOOR) * found + USUAL_FLOOR / found.shape[2])
     return np.asarray(-np.einsum("nc,nfc->fn", predictor.model_(rows), logs))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from askwise.acquisition import Acquisition, nothing_known
 from askwise.calibrate.crossfit import Fold
 from askwise.epistemic import BeliefModel
 from askwise.policy.base import Policy
+from askwise.policy.greedy import Greedy
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief
 from askwise.predict.calibration import SPREADS, Calibration, fit_final, fit_temperatures, log_losses
@@ -111,33 +112,60 @@ def visited_states(
 
 def _visited_from(
     state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy, every: int | None
-) -> Iterator[VisitedStates]:
+) -> list[VisitedStates]:
     final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
-    for number, size in enumerate(sizes_visited(len(state.schema.features))):
-        _acquire_until(state, truth.values, policy, size)
+    noting = None if every is None else _NotingGains(policy, state.ids)
+    found, masks, incomplete = [], [], []
+    for size in sizes_visited(len(state.schema.features)):
+        _acquire_until(state, truth.values, policy if noting is None else noting, size)
         rows = np.any(~state.rows.observed, axis=1)
-        belief = state.belief_of(rows)
+        belief, known = state.belief_of(rows), state.mask[rows].sum(axis=1)
         votes = None if belief.completions is None else state.beliefs.votes(belief)
-        known = state.mask[rows].sum(axis=1)
         open_ = _to_choose_from(state.beliefs.predictor, belief, state.rows.take(rows))
-        gains = (None, None) if every is None else _gains(state, truth, policy, rows, (state.ids + number) % every == 0)
-        yield VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_, *gains)
+        found.append(VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_))
+        masks.append(state.mask)
+        incomplete.append(rows)
+    if noting is None or every is None:
+        return found
+    buyable = np.any(state.buyable(), axis=1)
+    if buyable.any():
+        noting.scores(state.part(buyable))
+    in_turn = (np.arange(len(masks))[:, None] + state.ids) % every == 0
+    gains = noting.in_states(np.stack(masks), np.stack(incomplete) & in_turn, truth)
+    return [
+        replace(one, expected=expected[rows], actual=actual[rows])
+        for one, rows, expected, actual in zip(found, incomplete, *gains, strict=True)
+    ]
 
 
-def _gains(
-    state: Acquisition, truth: EncodedRows, policy: Policy, rows: np.ndarray, examined: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """`expected` and `actual` of `VisitedStates` for the cases that `rows` (n,) marks."""
-    value: Any = getattr(policy, "value_", None)
-    assert isinstance(value, NeighborValue)
-    expected, actual = np.full((2, *state.mask.shape), np.nan)
-    at = rows & examined
-    if at.any():
-        part = state.part(at)
-        wanted = ~part.mask & part.available
-        expected[at] = np.where(wanted, value.reductions(part, risk=False)[0], np.nan)
-        actual[at] = actual_gains(value.predictor, part.rows, truth.take(at), wanted)
-    return expected[rows], actual[rows]
+class _NotingGains(Policy):
+    """A greedy policy that keeps the gains it expects of the features of the states that it scores."""
+
+    def __init__(self, policy: Policy, ids: np.ndarray) -> None:
+        assert isinstance(policy, Greedy)
+        assert isinstance(policy.value_, NeighborValue)
+        self.policy, self.predictor, self.ids = policy, policy.value_.predictor, ids
+        self.noted: list[np.ndarray] = []
+
+    def scores(self, state: Acquisition) -> np.ndarray:
+        discrepancy, epistemic = self.policy.reductions(state)
+        self.noted.append(np.full((len(self.ids), state.mask.shape[1]), np.nan))
+        self.noted[-1][np.searchsorted(self.ids, state.ids)] = discrepancy
+        return self.policy.ranked(self.policy.weighed(discrepancy, epistemic, state), state)
+
+    def in_states(self, masks: np.ndarray, examined: np.ndarray, truth: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
+        """`expected` and `actual` gains (S, n, M) of features not in `masks` (S, n, M), in the states `examined` (S, n).
+
+        NaN in other states. The states are those that were scored, in order; where nothing is left to acquire, none is.
+        """
+        schema = self.predictor.schema_
+        expected, actual = np.full((2, *masks.shape), np.nan)
+        expected[: len(self.noted)] = self.noted
+        step, case = np.nonzero(examined)
+        whole, mask = truth.take(case), masks[step, case]
+        wanted = ~mask & schema.any_column(whole.observed)
+        actual[step, case] = actual_gains(self.predictor, whole.masked(schema.expand(mask)), whole, wanted)
+        return np.where(np.isnan(actual), np.nan, expected), actual
 
 
 def _to_choose_from(

@@ -312,8 +312,9 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
         raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
     if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function):
         return schema.framed
-    if type(unfrozen(estimator)).__module__.startswith("xgboost.") and not schema.is_category.any():
-        return False  # it takes arrays, with the same answers in half of the time
+    kind = type(unfrozen(estimator))
+    if (kind in FORESTS or kind.__module__.startswith("xgboost.")) and not schema.is_category.any():
+        return False  # it takes arrays, with the same answers in less time
     return schema.framed and (names is not None or bool(schema.is_category.any()) or n_expected is None)
 
 

@@ -48,6 +48,8 @@ class Belief(ByRow):
         The same with learned column weights, where the predictor has them.
     observed
         (n, D) the columns that both cover.
+    similar
+        (n, 1 + k, C) what the model and the members say of similar rows of the pool as they are, where that is used.
     epistemic
         (n,) epistemic uncertainty where it does not come from members (distance to the training data).
     features
@@ -61,6 +63,7 @@ class Belief(ByRow):
     distances: np.ndarray | None = None
     weighted_distances: np.ndarray | None = None
     observed: np.ndarray | None = None
+    similar: np.ndarray | None = None
     epistemic: np.ndarray | None = None
     features: np.ndarray | None = None
     complete: np.ndarray | None = None

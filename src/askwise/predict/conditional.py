@@ -19,7 +19,7 @@ from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.column_weights import learned_weights
 from askwise.predict.exact_sums import exact_means, rounded
-from askwise.predict.similarity import Neighbors, kernel, without
+from askwise.predict.similarity import Neighbors, kernel, squared_distances, without
 from askwise.randomness import generator
 from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 
@@ -166,20 +166,16 @@ class ConditionalPredictor(SubsetPredictor):
         leave_out: np.ndarray | None = None,
     ) -> Belief:
         """The completions of encoded rows, with the answers on them and their mean."""
-        before, weighted_before, covered = None, None, None
-        if previous is not None:
-            before, weighted_before, covered = previous.distances, previous.weighted_distances, previous.observed
-        distances, weighted = self.neighbors_.squared_distances(rows, before, covered), None
-        if self.similar_ is not None:
-            weighted = self.similar_.squared_distances(rows, weighted_before, covered)
+        distances, weighted = self._distances(rows, previous)
+        similar = None if weighted is None else self._on_similar_rows(weighted, rows, leave_out)
         completions = self._complete(rows, distances, leave_out)
-        answers = self._answers(completions, weighted, rows, leave_out)
+        answers = self._answers(completions, similar, rows, leave_out)
         complete, nothing = rows.observed.all(axis=1), ~rows.observed.any(axis=1)
         answers[complete] = completions.answers[complete, 0]
         if self._pool_answers is not None and nothing.any():
             at = None if leave_out is None else self.pool_position_[leave_out[nothing]]
             answers[nothing] = self._knowing_nothing(at).reshape(-1, *answers.shape[1:])
-        return Belief(answers, completions, distances, weighted, rows.observed)
+        return Belief(answers, completions, distances, weighted, rows.observed, similar)
 
     @property
     def factors(self) -> Sequence[float]:
@@ -193,10 +189,13 @@ class ConditionalPredictor(SubsetPredictor):
             return np.full(len(n_known), float(given))
         return self._by_scott(n_known, self.answer_factor_)
 
-    def answers_by_factor(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None = None) -> np.ndarray:
+    def answers_by_factor(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
         """(n, F, C) the answer around the wrapped model alone by each of the `factors`, or by the given width (F = 1).
 
-        `leave_out` as in `believe`.
+        Parameters
+        ----------
+        belief, rows
+            What `believe` says about incomplete rows.
         """
         assert belief.completions is not None
         own = replace(belief.completions, answers=belief.completions.answers[:, :, :1])
@@ -205,7 +204,7 @@ class ConditionalPredictor(SubsetPredictor):
             means = own.mean(self.bandwidth / widths)[:, :, 0]
         else:
             means = self._mean(own, rows)
-        return self._mixed(means, belief.weighted_distances, rows, leave_out)
+        return self._mixed(means, None if belief.similar is None else belief.similar[:, :1], rows)
 
     def _by_scott(self, n_known: np.ndarray, factor: float | np.ndarray = FACTORS[0]) -> np.ndarray:
         """(n,) width for cases with `n_known` (n,) columns by Scott's rule, but at most `bandwidth`; both broadcast."""
@@ -217,23 +216,36 @@ class ConditionalPredictor(SubsetPredictor):
         return completions.mean(self.bandwidth / self.answer_widths(rows.observed.sum(axis=1)))
 
     def _answers(
-        self, completions: Completions, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
+        self, completions: Completions, similar: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
     ) -> np.ndarray:
-        """(n, 1 + k, C) p(y | x_S) of incomplete rows, with the `weighted` distances (n, N) of similar rows."""
-        return self._mixed(self._mean(completions, rows), weighted, rows, leave_out)
+        """(n, 1 + k, C) p(y | x_S) of incomplete rows, from completions and from `similar` rows."""
+        return self._mixed(self._mean(completions, rows), similar, rows)
 
-    def _mixed(
-        self, answers: np.ndarray, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
-    ) -> np.ndarray:
+    def _mixed(self, answers: np.ndarray, similar: np.ndarray | None, rows: EncodedRows) -> np.ndarray:
         """Answers (n, several, C) on completions, mixed with those on similar rows themselves."""
-        if weighted is None:
+        if similar is None:
             return answers
+        share = np.minimum(self.similar_rows, np.mean(~rows.observed, axis=1))[:, None, None]
+        return (1 - share) * answers + share * similar
+
+    def _on_similar_rows(self, weighted: np.ndarray, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
+        """(n, 1 + k, C) mean answers on the rows of the pool as they are, at `weighted` distances (n, N)."""
         assert self._rounded_answers is not None
         at = None if leave_out is None else self.pool_position_[leave_out]
         weights = kernel(without(weighted, at), self._by_scott(rows.observed.sum(axis=1))[:, None])
-        on_rows = exact_means(weights, self._rounded_answers, len(self.classes_))[:, : answers.shape[1]]
-        share = np.minimum(self.similar_rows, np.mean(~rows.observed, axis=1))[:, None, None]
-        return (1 - share) * answers + share * on_rows
+        return exact_means(weights, self._rounded_answers, len(self.classes_))
+
+    def _distances(self, rows: EncodedRows, previous: Belief | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """(n, N) squared distances to the pool, and those with learned column weights, if there are."""
+        if previous is None:
+            before, weighted_before, covered = None, None, None
+        else:
+            before, weighted_before, covered = previous.distances, previous.weighted_distances, previous.observed
+        if self.similar_ is None:
+            return self.neighbors_.squared_distances(rows, before, covered), None
+        both = [self.neighbors_, self.similar_]
+        distances, weighted = squared_distances(both, rows, [before, weighted_before], covered)
+        return distances, weighted
 
     def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
         """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.

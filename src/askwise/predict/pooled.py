@@ -80,9 +80,9 @@ class PooledPredictor(ConditionalPredictor):
         return ClassGaussians(scores, y, self.schema_.is_category, len(self.classes_), self.gaussians_.common_rows)
 
     def _answers(
-        self, completions: Completions, weighted: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
+        self, completions: Completions, similar: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
     ) -> np.ndarray:
-        answers = super()._answers(completions, weighted, rows, leave_out)
+        answers = super()._answers(completions, similar, rows, leave_out)
         return pooled(answers, self.second_opinion(rows, leave_out)[:, None], self.pooling_weights_)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -69,17 +70,7 @@ class Neighbors:
         before, covered
             Distances (n, N) of the same cases over the columns `covered` (n, D): only the others are added.
         """
-        n, n_columns = rows.values.shape
-        squared = np.zeros((n, len(self.scores))) if before is None else before.copy()
-        wanted, scores = rows.observed if covered is None else rows.observed & ~covered, self.scale(rows.values)
-        step = max(1, DISTANCES_AT_ONCE // (squared.shape[1] * n_columns))
-        for part in (slice(start, start + step) for start in range(0, n, step)):
-            case, column = np.nonzero(wanted[part])
-            of_cells = self._cell_distances(scores[part][case, column], column)
-            ends = np.concatenate([[0], wanted[part].sum(axis=1).cumsum()])
-            sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(ends) - 1, len(case)))
-            squared[part] += sums @ of_cells
-        return squared
+        return squared_distances([self], rows, [before], covered)[0]
 
     def nearest(self, squared: np.ndarray, leave_out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The pool rows with the smallest squared distances (n, N), and their weights: (n, K) each.
@@ -124,12 +115,8 @@ class Neighbors:
         squared = UNRELATED * (own != pool) if self.is_category[j] else (own - pool) ** 2
         return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
 
-    def _cell_distances(self, scores: np.ndarray, column: np.ndarray) -> np.ndarray:
-        """(cells, N) squared distances of observed cells (cells,) of some columns, as `scale` has them, to the pool.
-
-        They are rounded, so that their sums are exact in any order: a distance that grew column by column equals one
-        that was computed at once, and a session has the neighbors of its row in a batch.
-        """
+    def cell_distances(self, scores: np.ndarray, column: np.ndarray) -> np.ndarray:
+        """(cells, N) squared distances of observed cells (cells,) of some columns, as `scale` has them, to the pool."""
         own, pool = scores[:, None], self._by_column[column]
         squared = (own - pool) ** 2
         category = self.is_category[column]
@@ -137,9 +124,33 @@ class Neighbors:
             squared[category] = UNRELATED * (own[category] != pool[category])
         if not self._complete[column].all():
             squared[np.isnan(pool)] = UNRELATED
-        if self.column_weights is not None:
-            squared *= self.column_weights[column, None]
-        return on_grid(squared)
+        return squared
+
+
+def squared_distances(
+    searches: Sequence[Neighbors],
+    rows: EncodedRows,
+    before: Sequence[np.ndarray | None],
+    covered: np.ndarray | None = None,
+) -> list[np.ndarray]:
+    """The distances (n, N) of `Neighbors.squared_distances` for searches that differ in their column weights only.
+
+    Those of cells are rounded, so that their sums are exact in any order: a distance that grew column by column equals
+    one that was computed at once, and a session has the neighbors of its row in a batch.
+    """
+    one, (n, n_columns) = searches[0], rows.values.shape
+    found = [np.zeros((n, len(one.scores))) if known is None else known.copy() for known in before]
+    wanted, scores = rows.observed if covered is None else rows.observed & ~covered, one.scale(rows.values)
+    step = max(1, DISTANCES_AT_ONCE // (len(one.scores) * n_columns))
+    for part in (slice(start, start + step) for start in range(0, n, step)):
+        case, column = np.nonzero(wanted[part])
+        of_cells = one.cell_distances(scores[part][case, column], column)
+        ends = np.concatenate([[0], wanted[part].sum(axis=1).cumsum()])
+        sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(ends) - 1, len(case)))
+        for search, squared in zip(searches, found, strict=True):
+            weights = search.column_weights
+            squared[part] += sums @ on_grid(of_cells if weights is None else of_cells * weights[column, None])
+    return found
 
 
 def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:

@@ -25,6 +25,8 @@ MOST_STATES = 1200
 MOST_WEIGHTS = 60_000_000
 """Weights of pool rows computed for `MOST_STATES` states and all features; with many features, fewer rows answer."""
 FEWEST_ROWS = 100
+WEIGHTS_AT_ONCE = 200_000
+"""Arrays of this size stay in the processor's cache."""
 FLOOR = 0.05
 """Share of the mean answer in the answers that are compared, so that no loss is infinite."""
 SIZES_SHOWN = (0, 1, 2, 5, 10)
@@ -143,20 +145,19 @@ def actual_gains(
     near, assumed = pool.first(n_rows), predictor.full_proba(truth)
     assert predictor._pool_answers is not None
     answers = predictor._pool_answers[:n_rows, : assumed.shape[1]]
-    squared, n_known = near.squared_distances(state), state.observed.sum(axis=1)
-    scores = near.scale(truth.values)
-    before = _log_answers(squared, predictor._by_scott(n_known), answers)
-    found = np.full(wanted.shape, np.nan)
-    for i, columns in enumerate(schema.feature_columns):
-        at = np.flatnonzero(wanted[:, i])
-        added = squared[at]
-        for j in columns:
-            there = ~np.isnan(scores[at, j])
-            weight = 1.0 if near.column_weights is None else near.column_weights[j]
-            added[there] += weight * near.score_distances(j, scores[at[there], j])
-        n_after = n_known[at] + truth.observed[np.ix_(at, columns)].sum(axis=1)
-        after = _log_answers(added, predictor._by_scott(n_after), answers)
-        found[at, i] = (assumed[at] * (after - before[at])).sum(axis=1)
+
+    def logs(rows: EncodedRows, squared: np.ndarray) -> np.ndarray:
+        return _log_answers(squared, predictor._by_scott(rows.observed.sum(axis=1)), answers)
+
+    squared = near.squared_distances(state)
+    before, found = logs(state, squared), np.full(wanted.shape, np.nan)
+    case, feature = np.nonzero(wanted)
+    step = max(1, WEIGHTS_AT_ONCE // n_rows)
+    for r, i in ((case[start : start + step], feature[start : start + step]) for start in range(0, len(case), step)):
+        shown = state.observed[r]
+        after = truth.take(r).masked(shown | (schema.owner == i[:, None]))
+        gained = logs(after, near.squared_distances(after, squared[r], shown)) - before[r]
+        found[r, i] = (assumed[r] * gained).sum(axis=1)
     return found
 
 
