@@ -154,7 +154,7 @@ class _NotingGains(Policy):
         return self.policy.ranked(self.policy.weighed(discrepancy, epistemic, state), state)
 
     def in_states(self, masks: np.ndarray, examined: np.ndarray, truth: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-        """`expected` and `actual` gains (S, n, M) of features not in `masks` (S, n, M), in the states `examined` (S, n).
+        """`expected` and `actual` (S, n, M) of the features not in `masks` (S, n, M), in the states `examined` (S, n).
 
         NaN in other states. The states are those that were scored, in order; where nothing is left to acquire, none is.
         """
