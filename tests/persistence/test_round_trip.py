@@ -54,10 +54,10 @@ NOT_KEPT = {
     "Answer": "a result",
     "Assessment": "a result",
     "BoosterModel": "a model from a file, tested with those",
-    "OncePerState": "while budgets are compared",
     "Flowchart": "a result",
     "Grouping": "a protocol",
     "HeldOutStates": "while a value network is trained",
+    "OncePerState": "while budgets are compared",
     "OnnxModel": "a model from a file, tested below",
     "PolicyMasks": "while a network is trained",
     "Reasons": "a result",
@@ -69,6 +69,7 @@ NOT_KEPT = {
     "Suggestion": "a result",
     "Trajectory": "a result",
     "Value": "a protocol",
+    "_NotingGains": "while usual gains are learned",
     "_Sampled": "while a network is trained",
 }
 """Classes that are not part of a fitted selector, and why; every other one must have a case in cases.py."""
