@@ -197,13 +197,16 @@ class Acquisition:
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(len(features))
         paid[rows] = self.prices_now[rows, features[rows]]
-        after = extended(self.mask, features)
-        new = self.schema.expand(after & ~self.mask)
-        self.rows = self.rows.with_values(np.where(new, cells, self.rows.values))
-        self.mask = after
         self.left = np.maximum(self.left - paid, 0.0)
-        self._outdated = self._outdated | (features >= 0)
+        self.reveal(extended(self.mask, features), cells)
         return paid
+
+    def reveal(self, mask: np.ndarray, cells: np.ndarray) -> None:
+        """Learn the features of `mask` (n, M) without paying for them; their cells are in `cells` (n, D)."""
+        new = mask & ~self.mask
+        self.rows = self.rows.with_values(np.where(self.schema.expand(new), cells, self.rows.values))
+        self.mask = self.mask | mask
+        self._outdated = self._outdated | new.any(axis=1)
 
 
 def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:

@@ -101,41 +101,42 @@ def visited_states(
     The gains of the features are recorded in every so many of them; None = in none.
     """
     part_of = beliefs if policy.reads_members(risk_weight) else beliefs.without_members()
-    found: list[VisitedStates] = []
-    for start in range(0, max(len(rows), 1), part_of.rows_at_once):
-        ids = np.arange(len(rows))[start : start + part_of.rows_at_once]
-        schema, truth = beliefs.predictor.schema_, rows.take(ids)
+    schema, found = beliefs.predictor.schema_, []
+    step = max(1, part_of.rows_at_once // len(sizes_visited(len(schema.features))))  # what is said is kept of each size
+    for start in range(0, max(len(rows), 1), step):
+        ids = np.arange(len(rows))[start : start + step]
+        truth = rows.take(ids)
         state = nothing_known(schema, prices, part_of, truth, risk_weight=risk_weight, ids=ids)
-        found += _visited_from(state, truth, labels[ids], policy, every)
+        found.append(_visited_from(state, truth, labels[ids], policy, every))
     return VisitedStates.concatenated(found)
 
 
 def _visited_from(
     state: Acquisition, truth: EncodedRows, labels: np.ndarray, policy: Policy, every: int | None
-) -> list[VisitedStates]:
-    final = state.beliefs.decisions(state.beliefs.predictor.full_proba(truth))
+) -> VisitedStates:
+    model, said, cells, masks = state.beliefs, [], [], []
     noting = None if every is None else _NotingGains(policy, state.ids)
-    found, masks, incomplete = [], [], []
     for size in sizes_visited(len(state.schema.features)):
         _acquire_until(state, truth.values, policy if noting is None else noting, size)
-        rows = np.any(~state.rows.observed, axis=1)
-        belief, known = state.belief_of(rows), state.mask[rows].sum(axis=1)
-        votes = None if belief.completions is None else state.beliefs.votes(belief)
-        open_ = _to_choose_from(state.beliefs.predictor, belief, state.rows.take(rows))
-        found.append(VisitedStates(state.ids[rows], known, belief.proba, votes, labels[rows], final[rows], *open_))
+        incomplete = np.any(~state.rows.observed, axis=1)
+        said.append(replace(state.belief_of(incomplete), distances=None, weighted_distances=None))
+        cells.append(state.rows.values)
         masks.append(state.mask)
-        incomplete.append(rows)
+    incomplete, mask = np.any(np.isnan(cells), axis=2), np.stack(masks)  # (S, n), (S, n, M)
+    belief, rows = Belief.concatenated(said), truth.with_values(np.stack(cells)[incomplete])
+    votes = None if belief.completions is None else model.votes(belief)
+    case = np.nonzero(incomplete)[1]
+    final = model.decisions(model.predictor.full_proba(truth))
+    known, open_ = mask[incomplete].sum(axis=1), _to_choose_from(model.predictor, belief, rows)
+    found = VisitedStates(state.ids[case], known, belief.proba, votes, labels[case], final[case], *open_)
     if noting is None or every is None:
         return found
     buyable = np.any(state.buyable(), axis=1)
     if buyable.any():
         noting.scores(state.part(buyable))
-    in_turn = (np.arange(len(masks))[:, None] + state.ids) % every == 0
-    gains = noting.in_states(np.stack(masks), np.stack(incomplete) & in_turn, truth)
-    return [
-        replace(one, expected=expected[rows], actual=actual[rows])
-        for one, rows, expected, actual in zip(found, incomplete, *gains, strict=True)
-    ]
+    in_turn = (np.arange(len(mask))[:, None] + state.ids) % every == 0
+    expected, actual = noting.in_states(mask, incomplete & in_turn, truth)
+    return replace(found, expected=expected[incomplete], actual=actual[incomplete])
 
 
 class _NotingGains(Policy):
@@ -246,7 +247,6 @@ def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: 
         return
     _, scores = state.choose(policy, buyable)
     ranked = np.where(buyable & (state.prices_now == 0), np.inf, scores)
-    order = np.argsort(-ranked, axis=1, kind="stable")
+    rank = np.argsort(np.argsort(-ranked, axis=1, kind="stable"), axis=1)
     n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
-    for step in range(int(n_ranked.max())):
-        state.receive(np.where(step < n_ranked, order[:, step], -1), truth)
+    state.reveal(state.mask | (rank < n_ranked[:, None]), truth)

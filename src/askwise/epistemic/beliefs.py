@@ -14,7 +14,7 @@ from askwise.epistemic.base import EpistemicEstimator
 from askwise.epistemic.novelty import Novelty
 from askwise.errors import InvalidInput
 from askwise.predict.base import SubsetPredictor
-from askwise.predict.belief import Belief
+from askwise.predict.belief import Belief, Completions
 from askwise.predict.calibration import Calibration
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.table.error_costs import decide
@@ -168,6 +168,11 @@ class BeliefModel:
         other.predictor = self.predictor.with_neighbors(n_neighbors)
         other.__dict__["_joined"] = self._joined.with_neighbors(n_neighbors)
         return other
+
+    def whole_pool(self) -> Completions | None:
+        """See `ConditionalPredictor.whole_pool`; with the members, where they complete rows together with the model."""
+        assert isinstance(self._joined, ConditionalPredictor)
+        return self._joined.whole_pool()
 
     def settled_like(self, settled: BeliefModel) -> BeliefModel:
         """The same model and members with the calibration of others, and with what they chose on unseen rows."""

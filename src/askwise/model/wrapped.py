@@ -29,6 +29,8 @@ LOG = logging.getLogger(__name__)
 
 ROWS_PER_CALL = Schema.rows_per_call
 ROWS_TO_SETTLE = 1000
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+"""Trees compare single-precision numbers; what is larger, or missing, the model itself accepts or refuses."""
 
 
 def fitted_classifier(
@@ -134,10 +136,14 @@ class FrozenModel:
         self._framed = _wants_frame(estimator, schema)
         # Trained on a DataFrame but given arrays: restore the names.
         self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
-        _ = self._forest  # made now: no question changes a fitted object; saved without it, and made again
+        _ = self._takes_cells  # made now: no question changes a fitted object; saved without it, and made again
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, C)."""
+        cells = rows.values
+        if self._takes_cells and len(cells) and bool(np.all(np.abs(cells) <= LARGEST_SINGLE)):
+            assert self._forest is not None
+            return self.checked(self._forest[1](cells), len(cells))
         return self.by_table(rows, self.answer, len(self.classes))
 
     def by_table(self, rows: EncodedRows, ask: Callable[[Any], np.ndarray], n_outputs: int) -> np.ndarray:
@@ -147,10 +153,10 @@ class FrozenModel:
         on the others in its batch.
         """
         castable = self.schema.castable(rows.values)
-        most = self.schema.rows_per_call
-        if len(rows) <= most and (castable.all() or not castable.any()):
-            return ask(self.table(rows, bool(castable.all()))) if len(rows) else np.empty((0, n_outputs))
-        answers = np.empty((len(rows), n_outputs))
+        n, most = len(rows.values), self.schema.rows_per_call
+        if n <= most and (castable.all() or not castable.any()):
+            return ask(self.table(rows, bool(castable.all()))) if n else np.empty((0, n_outputs))
+        answers = np.empty((n, n_outputs))
         for typed in (True, False):
             kind = np.flatnonzero(castable == typed)
             for start in range(0, len(kind), most):
@@ -163,6 +169,12 @@ class FrozenModel:
         """The steps before a forest, and the forest; None for any other model."""
         steps, classifier = split_pipeline(self.estimator)
         return (steps, TreeByTree(classifier)) if type(classifier) in FORESTS else None
+
+    @cached_property
+    def _takes_cells(self) -> bool:
+        """Whether it is a forest that compares the numbers of a table as they are: then no table has to be made."""
+        numbers = self.schema.tabular and not self.schema.is_category.any()
+        return self._forest is not None and self._forest[0] is None and bool(numbers)
 
     def answer(self, table: Any) -> np.ndarray:
         """(n, C) checked probabilities of a decoded table."""

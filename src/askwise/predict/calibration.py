@@ -143,7 +143,8 @@ class _States:
 
     def loss(self, theta: np.ndarray, precision: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalized log loss and its gradient."""
-        sharpness, scaled = self._scaled(theta)
+        sharpness = np.exp(-(self.weights @ theta[:-1]))
+        scaled = softmax(self.logs * sharpness[:, None], axis=1)
         floor, n_classes = expit(theta[-1]), scaled.shape[1]
         likelihood = (1 - floor) * scaled[self.true] + floor / n_classes
         slope = (scaled * self.logs).sum(axis=1) - self.logs[self.true]
@@ -155,13 +156,10 @@ class _States:
 
     def curvature(self, theta: np.ndarray) -> np.ndarray:
         """Expected second derivative of the log loss by the log temperatures."""
-        sharpness, scaled = self._scaled(theta)
+        sharpness = np.exp(-(self.weights @ theta[:-1]))
+        scaled = softmax(self.logs * sharpness[:, None], axis=1)
         variance = (scaled * self.logs**2).sum(axis=1) - (scaled * self.logs).sum(axis=1) ** 2
         return np.asarray((self.weights.T * (sharpness**2 * variance)) @ self.weights / self.repeats)
-
-    def _scaled(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        sharpness = np.exp(-(self.weights @ theta[:-1]))
-        return sharpness, softmax(self.logs * sharpness[:, None], axis=1)
 
 
 def fit_final(agreement: np.ndarray, proba: np.ndarray, agrees: np.ndarray) -> tuple[float, float, float]:

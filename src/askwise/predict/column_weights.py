@@ -101,12 +101,8 @@ def _random_states(
     kept = (n_known > 0) & (np.cumsum(n_known) * n <= MOST_DISTANCES)
     row, known, n_known = row[kept], known[kept], n_known[kept]
     state, column = np.nonzero(known)
-    scaled = np.empty((len(state), n), dtype=np.float32)
-    twice = 2 * widths(n_known) ** 2
-    for j in np.unique(column):
-        cells = column == j
-        squared = rows.score_distances(j, rows.scores[row[state[cells]], j])
-        scaled[cells] = np.minimum(squared / twice[state[cells], None], FARTHEST)
+    squared, twice = rows.cell_distances(rows.scores[row[state], column], column), 2 * widths(n_known) ** 2
+    scaled = np.minimum(squared / twice[state, None], FARTHEST).astype(np.float32)
     return _States(row, np.cumsum(n_known) - n_known, state, column, scaled, np.ascontiguousarray(scaled.T))
 
 

@@ -231,8 +231,9 @@ class ConditionalPredictor(SubsetPredictor):
     def _on_similar_rows(self, weighted: np.ndarray, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
         """(n, 1 + k, C) mean answers on the rows of the pool as they are, at `weighted` distances (n, N)."""
         assert self._rounded_answers is not None
-        at = None if leave_out is None else self.pool_position_[leave_out]
-        weights = kernel(without(weighted, at), self._by_scott(rows.observed.sum(axis=1))[:, None])
+        if leave_out is not None:
+            weighted = without(weighted, self.pool_position_[leave_out])
+        weights = kernel(weighted, self._by_scott(rows.observed.sum(axis=1))[:, None])
         return exact_means(weights, self._rounded_answers, len(self.classes_))
 
     def _distances(self, rows: EncodedRows, previous: Belief | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -246,6 +247,14 @@ class ConditionalPredictor(SubsetPredictor):
         both = [self.neighbors_, self.similar_]
         distances, weighted = squared_distances(both, rows, [before, weighted_before], covered)
         return distances, weighted
+
+    def whole_pool(self) -> Completions | None:
+        """All rows of the pool, alike, as the completions of a case of which nothing is known; None for images."""
+        if self._pool_answers is None:
+            return None
+        n = len(self.pool_)
+        answers = self._pool_answers.reshape(1, n, -1, len(self.classes_))
+        return Completions(np.arange(n)[None], np.full((1, n), 1 / n), answers)
 
     def _knowing_nothing(self, left_out: np.ndarray | None) -> np.ndarray:
         """(1 or n, outputs) the mean answer over the whole pool: nothing makes some rows more alike than others.
@@ -265,12 +274,14 @@ class ConditionalPredictor(SubsetPredictor):
         positions = None if leave_out is None else self.pool_position_[leave_out]
         index, weights = self.neighbors_.nearest(distances, positions)
         n, k = index.shape
-        answers = np.empty((n, k, self.model_.n_outputs))
         complete = rows.observed.all(axis=1)
-        if complete.any():
+        if not complete.any():
+            answers = self._answers_on(rows, index)
+        else:
+            answers = np.empty((n, k, self.model_.n_outputs))
             answers[complete] = self.model_(rows.take(complete))[:, None]
-        if not complete.all():
-            answers[~complete] = self._answers_on(rows.take(~complete), index[~complete])
+            if not complete.all():
+                answers[~complete] = self._answers_on(rows.take(~complete), index[~complete])
         return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
 
     def _answers_on(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:

@@ -77,7 +77,7 @@ class Neighbors:
 
         `leave_out` (n,) is a pool row that must not be taken, -1 for none.
         """
-        squared = without(squared, leave_out)
+        squared = squared if leave_out is None else without(squared, leave_out)
         index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
         index.sort(axis=1)
         return index, self.weights(np.take_along_axis(squared, index, axis=1))
@@ -109,12 +109,6 @@ class Neighbors:
                 filled[r, j] = rows.values[np.where(rows.observed[:, j], squared, np.inf).argmin(), j]
         return filled
 
-    def score_distances(self, j: int, scores: np.ndarray) -> np.ndarray:
-        """(n, N) squared distances of cells of column `j` (n,), as `scale` has them, to those of the pool."""
-        own, pool = scores[:, None], self._by_column[j]
-        squared = UNRELATED * (own != pool) if self.is_category[j] else (own - pool) ** 2
-        return squared if self._complete[j] else np.where(np.isnan(pool), UNRELATED, squared)
-
     def cell_distances(self, scores: np.ndarray, column: np.ndarray) -> np.ndarray:
         """(cells, N) squared distances of observed cells (cells,) of some columns, as `scale` has them, to the pool."""
         own, pool = scores[:, None], self._by_column[column]
@@ -145,18 +139,19 @@ def squared_distances(
     for part in (slice(start, start + step) for start in range(0, n, step)):
         case, column = np.nonzero(wanted[part])
         of_cells = one.cell_distances(scores[part][case, column], column)
-        ends = np.concatenate([[0], wanted[part].sum(axis=1).cumsum()])
-        sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(ends) - 1, len(case)))
+        n_cells = wanted[part].sum(axis=1)
+        ends = np.concatenate([[0], n_cells.cumsum()])
+        sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(n_cells), len(case)))
+        one_each = bool((n_cells == 1).all())  # as after most purchases: there is nothing to sum
         for search, squared in zip(searches, found, strict=True):
             weights = search.column_weights
-            squared[part] += sums @ on_grid(of_cells if weights is None else of_cells * weights[column, None])
+            added = on_grid(of_cells if weights is None else of_cells * weights[column, None])
+            squared[part] += added if one_each else sums @ added
     return found
 
 
-def without(squared: np.ndarray, leave_out: np.ndarray | None) -> np.ndarray:
+def without(squared: np.ndarray, leave_out: np.ndarray) -> np.ndarray:
     """Squared distances (n, N) that are infinite to the pool row that each case must not use; -1 for none."""
-    if leave_out is None:
-        return squared
     squared, left_out = squared.copy(), np.flatnonzero(leave_out >= 0)
     squared[left_out, leave_out[left_out]] = np.inf
     return squared

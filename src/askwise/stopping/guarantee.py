@@ -107,7 +107,7 @@ class FullRuns(ByRow):
     def _padded(self, length: int) -> Self:
         at = np.minimum(np.arange(length), self.certainty.shape[1] - 1)
         steps: dict[str, Any] = {
-            name: part[:, at] for name, part in self._parts() if part is not None and part.ndim > 1
+            name: part[:, at] for name, part in vars(self).items() if part is not None and part.ndim > 1
         }
         return replace(self, **steps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -79,26 +79,31 @@ class ByRow:
     def take(self, rows: Any) -> Self:
         """The entries of some rows, by position or by a boolean mask."""
         taken = {}
-        for name, part in self._parts():
+        for name, part in vars(self).items():
             taken[name] = part.take(rows) if isinstance(part, ByRow) else None if part is None else part[rows]
         return type(self)(**taken)
 
     def put(self, rows: np.ndarray, new: Self) -> Self:
         """A copy with the entries of `rows` replaced by those of `new`, in order."""
         replaced = {}
-        for (name, old), (_, part) in zip(self._parts(), new._parts(), strict=True):
+        for name, old in vars(self).items():
+            part = getattr(new, name)
             replaced[name] = old.put(rows, part) if isinstance(old, ByRow) else _put(old, rows, part)
         return type(self)(**replaced)
 
     @classmethod
     def concatenated(cls, parts: Sequence[Self]) -> Self:
         """Several blocks of rows as one."""
-        arrays = {name: [getattr(part, name) for part in parts] for name, _ in parts[0]._parts()}
-        return cls(**{name: None if found[0] is None else np.concatenate(found) for name, found in arrays.items()})
+        joined: dict[str, Any] = {}
+        for name, first in vars(parts[0]).items():
+            found = [getattr(part, name) for part in parts]
+            joined[name] = first.concatenated(found) if isinstance(first, ByRow) else _joined(found)
+        return cls(**joined)
 
-    def _parts(self) -> list[tuple[str, Any]]:
-        assert is_dataclass(self)
-        return [(part.name, getattr(self, part.name)) for part in fields(self)]
+
+def _joined(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    there = [array for array in arrays if array is not None]
+    return np.concatenate(there) if len(there) == len(arrays) else None
 
 
 def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:

@@ -89,26 +89,21 @@ def second_gains(
 ) -> SecondGains:
     """From the completions of one case and the `answers` (K, C) on them; `scores` (N, D) are those of the pool."""
     index, weights = completions.index[0], completions.weights[0]
-    levels = [_levels(scores[np.ix_(index, schema.feature_columns[a])], schema, a) for a in first]
-    n_levels, n_features = max(int(level.max()) + 1 for level in levels), len(schema.features)
-    chance = np.stack([np.bincount(level, weights, minlength=n_levels) for level in levels])
-    widest = max(-(-int(np.bincount(level).max()) // 2) for level in levels)
-    parts = [_halves(level, widest) for level in levels]
-    after = np.zeros((2, len(first), n_levels, n_features))
+    level, n_features = _levels(scores[index], schema, first), len(schema.features)
+    counts = _counts(level)
+    n_levels, widest = counts.shape[1], -(-int(counts.max()) // 2)
+    after = np.zeros((len(first), 2, n_levels, n_features))
     step = max(1, CELLS_AT_ONCE // (2 * n_levels * widest * n_features))
-    for start in range(0, len(first), step):
-        block = parts[start : start + step]
-        rows, there = (np.concatenate(arrays) for arrays in zip(*block, strict=True))
+    for block in (slice(start, start + step) for start in range(0, len(first), step)):
+        rows, there = _halves(level[:, block], n_levels, widest)
         left = np.where(there, weights[rows], 0.0)
-        some = np.any(left > 0, axis=1)
-        left[~some, 0] = 1.0  # an outcome with one completion leaves a half without any: its gains stay 0
+        some = np.any(left > 0, axis=-1)  # of an outcome with one completion, a half has none: its gains stay 0
+        rows, left = rows[some], left[some]
         left /= left.sum(axis=1, keepdims=True)
-        wanted = np.repeat(some[:, None], n_features, axis=1)
+        wanted = np.ones((len(rows), n_features), dtype=bool)
         found = expected_reductions(index[rows], left, answers[rows], outcomes, wanted, n_classes=answers.shape[1])[0]
-        ends = np.cumsum([len(part[0]) for part in block])
-        for k, gains in enumerate(np.split(found, ends[:-1]), start):
-            after[:, k, : len(gains) // 2] = gains.reshape(2, -1, n_features)
-    return SecondGains(first, chance, after)
+        after[block][some] = found
+    return SecondGains(first, _counts(level, weights), after.transpose(1, 0, 2, 3))
 
 
 class LabelsAhead:
@@ -138,12 +133,12 @@ class LabelsAhead:
         before = np.sum([self.joint.distances(i) for i in {first, *known.tolist()}], axis=0)
         others = [j for j in range(len(self.schema.features)) if j not in {first, *known.tolist()}]
         gains = np.stack([self.joint.gains(before + self.joint.distances(j)) for j in others], axis=1)  # (R, others)
-        level = _levels(self.scores[:, self.schema.feature_columns[first]], self.schema, first)
-        rows, there = _halves(level)
-        means = (gains[rows] * there[..., None]).sum(axis=1) / np.maximum(there.sum(axis=1), 1)[:, None]
-        means = means.reshape(2, -1, len(others))  # by half and outcome
+        level = _levels(self.scores, self.schema, np.array([first]))
+        counts = _counts(level)[0]
+        rows, there = (part[0] for part in _halves(level, len(counts), -(-int(counts.max()) // 2)))  # (2, L, W)
+        means = (gains[rows] * there[..., None]).sum(axis=2) / np.maximum(there.sum(axis=2), 1)[..., None]
         best = means[::-1].argmax(axis=2)[..., None]
-        adaptive = np.take_along_axis(means, best, axis=2)[..., 0] @ (np.bincount(level) / len(level))
+        adaptive = np.take_along_axis(means, best, axis=2)[..., 0] @ (counts / len(level))
         return adaptive, float(gains.mean(axis=0).max())
 
 
@@ -152,29 +147,45 @@ def outcomes_of_seconds(scores: np.ndarray, schema: Schema, n_completions: int, 
     return Outcomes.of_features(scores, schema, max(8, n_completions // (2 * LEVELS)), random_state)
 
 
-def _halves(level: np.ndarray, width: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(2 L, W) every other completion of each outcome, then the rest, and which entries are not just filled up.
+def _halves(level: np.ndarray, n_levels: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """(A, 2, L, W) every other completion of each outcome in `level` (K, A), and the rest; and which are not filled up.
 
-    The `width` W is by default as small as it can be.
+    The `width` W is that of the largest half.
     """
-    by_level = [np.flatnonzero(level == b) for b in range(int(level.max()) + 1)]
-    parts = [rows[half::2] for half in (0, 1) for rows in by_level]
-    width = max(len(part) for part in parts) if width is None else width
-    rows = np.array([np.pad(part, (0, width - len(part))) for part in parts])
-    return rows, np.arange(width) < np.array([len(part) for part in parts])[:, None]
+    order, a = np.argsort(level, axis=0, kind="stable"), np.arange(level.shape[1])
+    ascending, counts = np.take_along_axis(level, order, axis=0), _counts(level, n_levels=n_levels)
+    rank = np.arange(len(level))[:, None] - (counts.cumsum(axis=1) - counts)[a, ascending]  # within the outcome
+    rows, there = np.zeros((2, len(a), 2, n_levels, width), dtype=int)
+    at = np.broadcast_to(a, level.shape), rank % 2, ascending, rank // 2
+    rows[at], there[at] = order, 1
+    return rows, there > 0
 
 
-def _levels(cells: np.ndarray, schema: Schema, feature: int) -> np.ndarray:
-    """(K,) the outcome of a first feature in each completion, rare ones joined with a neighbor."""
-    columns = schema.feature_columns[feature]
-    if len(columns) > 1 and schema.tabular:
-        return _joined(_clusters(points_of_group(cells, schema.is_category[columns])))
-    column = cells[:, 0]  # of an image patch, its first number
-    code = np.unique(column, return_inverse=True)[1].reshape(-1)
-    if code.max() >= MOST_LEVELS and not schema.is_category[schema.feature_columns[feature][0]]:
-        rank = np.argsort(np.argsort(column, kind="stable"), kind="stable")
-        code = rank * LEVELS // len(rank)
-    return _joined(code)
+def _counts(level: np.ndarray, weights: np.ndarray | None = None, n_levels: int | None = None) -> np.ndarray:
+    """(A, L) how many of the K completions have each outcome in `level` (K, A), or their weights (K,)."""
+    n_levels, n = int(level.max()) + 1 if n_levels is None else n_levels, level.shape[1]
+    each = None if weights is None else np.repeat(weights, n)
+    number = level + n_levels * np.arange(n)
+    return np.bincount(number.ravel(), each, minlength=n * n_levels).reshape(n, n_levels)
+
+
+def _levels(scores: np.ndarray, schema: Schema, features: np.ndarray) -> np.ndarray:
+    """(K, A) the outcome of first features in each completion, from its scores (K, D); rare ones are one outcome."""
+    columns = [schema.feature_columns[a] for a in features]
+    cells = scores[:, [of_feature[0] for of_feature in columns]]  # of an image patch, the first number
+    order = np.argsort(cells, axis=0, kind="stable")
+    ascending = np.take_along_axis(cells, order, axis=0)
+    new = np.zeros(cells.shape, dtype=int)
+    new[1:] = (ascending[1:] != ascending[:-1]) & ~np.isnan(ascending[:-1])
+    code = new.cumsum(axis=0)
+    many = (code[-1] >= MOST_LEVELS) & ~schema.is_category[[of_feature[0] for of_feature in columns]]
+    code[:, many] = np.arange(len(code))[:, None] * LEVELS // len(code)
+    level = np.empty_like(code)
+    np.put_along_axis(level, order, code, axis=0)
+    for k, of_feature in enumerate(columns):
+        if len(of_feature) > 1 and schema.tabular:
+            level[:, k] = _clusters(points_of_group(scores[:, of_feature], schema.is_category[of_feature]))
+    return _joined(level)
 
 
 def _clusters(points: np.ndarray) -> np.ndarray:
@@ -186,14 +197,14 @@ def _clusters(points: np.ndarray) -> np.ndarray:
     return np.unique(found, return_inverse=True)[1].reshape(-1)
 
 
-def _joined(code: np.ndarray) -> np.ndarray:
-    """Outcomes with too few completions become one."""
-    counts = np.bincount(code)
-    rare = counts < 2 * ROWS_PER_LEVEL
-    if rare.sum() < 2:
-        return code
-    number = np.cumsum(~rare) - 1
-    return np.where(rare[code], number.max() + 1, number[code])
+def _joined(level: np.ndarray) -> np.ndarray:
+    """Outcomes (K, A) with too few completions become one."""
+    counts = _counts(level)
+    rare = (counts > 0) & (counts < 2 * ROWS_PER_LEVEL)
+    number = np.cumsum((counts > 0) & ~rare, axis=1) - 1
+    number = np.where(rare, number[:, -1:] + 1, number)
+    few = rare.sum(axis=1) < 2
+    return np.where(few, level, number[np.arange(level.shape[1]), level])
 
 
 def total_effects(predictor: ConditionalPredictor, schema: Schema, n_answers: int) -> np.ndarray:

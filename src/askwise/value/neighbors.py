@@ -32,16 +32,19 @@ def completed(beliefs: BeliefModel, state: State, rows: np.ndarray, members: boo
 
 def knowing_nothing(
     beliefs: BeliefModel, schema: Schema, scores: np.ndarray, random_state: int
-) -> tuple[EncodedRows, Belief, Outcomes]:
-    """A case of which nothing is known, its belief, and the outcomes of the features.
+) -> tuple[Completions, Outcomes]:
+    """The completions of a case of which nothing is known, and the outcomes of the features.
 
     It is the same for all cases, so that all pool rows are affordable as completions: the estimate converges to Eq. 8
     as the pool grows. `scores` (N, D) are those of the pool.
     """
-    assert isinstance(beliefs.predictor, ConditionalPredictor)
-    nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
-    all_rows = beliefs.with_neighbors(len(scores))
-    return nothing, all_rows.believe(nothing), Outcomes.of_features(scores, schema, len(scores), random_state)
+    found = beliefs.whole_pool()
+    if found is None:
+        found = (
+            beliefs.with_neighbors(len(scores)).believe(EncodedRows(np.full((1, scores.shape[1]), np.nan))).completions
+        )
+    assert found is not None
+    return found, Outcomes.of_features(scores, schema, len(scores), random_state)
 
 
 class NeighborValue:
@@ -92,9 +95,9 @@ class NeighborValue:
         self._labels: np.ndarray | None = None
         scores = predictor.neighbors_.scale(predictor.pool_)
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
-        nothing, belief, outcomes = knowing_nothing(beliefs, schema, scores, random_state)
-        wanted = np.ones((1, len(schema.features)), dtype=bool)
-        self._at_the_start = self._of_belief(belief, nothing, outcomes, wanted, risk=True)
+        completions, outcomes = knowing_nothing(beliefs, schema, scores, random_state)
+        wanted, nothing = np.ones((1, len(schema.features)), dtype=bool), np.full((1, scores.shape[1]), np.nan)
+        self._at_the_start = self._of_completions(completions, EncodedRows(nothing), outcomes, wanted, risk=True)
 
     def by_labels(self) -> NeighborValue:
         """The same value with the labels of the pool rows in place of the model's answers, once something is known.
@@ -111,23 +114,22 @@ class NeighborValue:
         begun = np.any(state.rows.observed, axis=1)
         discrepancy[~begun], epistemic[~begun] = self._at_the_start
         if begun.any():
-            belief = completed(self.beliefs, state, begun, members=risk)
-            rows = state.rows.take(begun)
-            wanted = ~state.mask[begun]
-            discrepancy[begun], epistemic[begun] = self._of_belief(belief, rows, self._outcomes, wanted, risk)
+            found = completed(self.beliefs, state, begun, members=risk).completions
+            assert found is not None
+            rows, wanted = state.rows if begun.all() else state.rows.take(begun), ~state.mask[begun]
+            discrepancy[begun], epistemic[begun] = self._of_completions(found, rows, self._outcomes, wanted, risk)
         return discrepancy, epistemic * risk
 
-    def _of_belief(
-        self, belief: Belief, rows: EncodedRows, outcomes: Outcomes, wanted: np.ndarray, risk: bool
+    def _of_completions(
+        self, found: Completions, rows: EncodedRows, outcomes: Outcomes, wanted: np.ndarray, risk: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        found = belief.completions
-        assert found is not None
         n, _, n_models, n_classes = found.answers.shape
         n_models = n_models if risk else 1
         step = max(1, NUMBERS_AT_ONCE // (len(outcomes.coarse) * n_models * n_classes))
-        blocks = [slice(start, start + step) for start in range(0, n, step)]
-        parts = [self._of_block(found.take(block), outcomes, wanted[block], n_models) for block in blocks]
-        discrepancy, epistemic = (np.concatenate(part) for part in zip(*parts, strict=True))
+        discrepancy, epistemic = np.empty((2, *wanted.shape))
+        for block in (slice(start, start + step) for start in range(0, n, step)):
+            part = found if step >= n else found.take(block)
+            discrepancy[block], epistemic[block] = self._of_block(part, outcomes, wanted[block], n_models)
         if risk and isinstance(self.beliefs.epistemic, FeatureDistance):
             epistemic = self._by_trial(rows, found, discrepancy)
         return discrepancy, epistemic

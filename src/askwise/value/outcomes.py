@@ -35,6 +35,9 @@ class Outcomes:
         """The outcomes of all features, from the pool's `scores` (N, D) of `Neighbors.scale`."""
         n_fine = max(2, n_completions // ROWS_PER_FINE_BIN)
         n_coarse = max(2, round(COARSE_BINS * n_completions ** (1 / 3)))
+        alone = [columns[0] for columns in schema.feature_columns if len(columns) == 1]
+        numbers = [j for j in alone if not schema.is_category[j]]
+        binned = iter(_of_numbers(scores[:, numbers], n_fine, n_coarse))
         features = []
         for columns in schema.feature_columns:
             cells, is_category = scores[:, columns], schema.is_category[columns]
@@ -43,7 +46,7 @@ class Outcomes:
             elif is_category[0]:
                 features.append(_of_categories(cells[:, 0], n_completions))
             else:
-                features.append(_of_numbers(cells[:, 0], n_fine, n_coarse))
+                features.append(next(binned))
         return cls.joined(features)
 
     @classmethod
@@ -59,28 +62,32 @@ class Outcomes:
         return cls(np.stack(of_row, axis=1).astype(np.int32), coarse, feature)
 
 
-def _of_numbers(cells: np.ndarray, n_fine: int, n_coarse: int) -> tuple[np.ndarray, np.ndarray]:
-    _, fine, counts = np.unique(cells[~np.isnan(cells)], return_inverse=True, return_counts=True)
-    fine = _by_rank(counts, n_fine)[fine]
-    counts = np.bincount(fine)
-    parent = _by_rank(counts, n_coarse) if len(counts) > n_coarse else np.zeros(len(counts), dtype=int)
-    return _with_missing(cells, fine, parent)
+def _of_numbers(cells: np.ndarray, n_fine: int, n_coarse: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The outcomes of each column of `cells` (N, F); the last one is that a cell is missing."""
+    order = np.argsort(cells, axis=0, kind="stable")  # missing cells come last
+    cells = np.take_along_axis(cells, order, axis=0)
+    missing = np.isnan(cells)
+    n_there = (~missing).sum(axis=0)
+    fine = _by_rank(_numbered(cells, missing), n_there, n_fine)
+    coarse = _by_rank(fine, n_there, n_coarse)
+    coarse[:, fine.max(axis=0, initial=0) < n_coarse] = 0  # so few are not grouped
+    grouped = coarse.any(axis=0)
+    fine, coarse = fine + (missing & (n_there > 0)), coarse + (missing & grouped)
+    first = np.ones(fine.shape, dtype=bool)
+    first[1:] = fine[1:] != fine[:-1]
+    of_row = np.empty_like(fine)
+    np.put_along_axis(of_row, order, fine, axis=0)
+    return [(of_row[:, j], coarse[first[:, j], j]) for j in range(fine.shape[1])]
 
 
 def _of_categories(cells: np.ndarray, n_completions: int) -> tuple[np.ndarray, np.ndarray]:
-    _, fine, counts = np.unique(cells[~np.isnan(cells)], return_inverse=True, return_counts=True)
-    fine = _rarest_together(fine, counts, n_completions)
-    return _with_missing(cells, fine, np.zeros(fine.max(initial=-1) + 1, dtype=int))
-
-
-def _with_missing(cells: np.ndarray, fine: np.ndarray, parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The outcomes `fine` of the cells that are there; the last outcome is that a cell is missing."""
+    """The outcomes of a column of categories; the last one is that a cell is missing."""
     missing = np.isnan(cells)
-    if not missing.any():
-        return fine, parent
-    of_row = np.full(len(cells), len(parent))
-    of_row[~missing] = fine
-    return of_row, np.append(parent, parent.max() + 1 if parent.any() else 0)
+    _, fine, counts = np.unique(cells[~missing], return_inverse=True, return_counts=True)
+    n_outcomes = min(len(counts), n_completions + 1)
+    of_row = np.full(len(cells), n_outcomes)
+    of_row[~missing] = _rarest_together(fine, counts, n_completions)
+    return of_row, np.zeros(n_outcomes + missing.any(), dtype=int)
 
 
 def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) -> np.ndarray:
@@ -90,12 +97,27 @@ def _rarest_together(codes: np.ndarray, counts: np.ndarray, n_completions: int) 
     return np.minimum(rank[codes], n_completions)
 
 
-def _by_rank(counts: np.ndarray, n_bins: int) -> np.ndarray:
-    """Values in ascending order with `counts` rows each -> bins of about equally many rows, numbered without gaps."""
-    if len(counts) <= n_bins:
-        return np.arange(len(counts))
-    middle = (np.cumsum(counts) - counts / 2) / counts.sum()
-    return np.unique((middle * n_bins).astype(int), return_inverse=True)[1]
+def _numbered(ascending: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """(N, F) the values of ascending columns, numbered from 0 without gaps; missing cells like the last value."""
+    new = np.zeros(ascending.shape, dtype=int)
+    new[1:] = (ascending[1:] != ascending[:-1]) & ~missing[1:]
+    return new.cumsum(axis=0)
+
+
+def _by_rank(codes: np.ndarray, n_there: np.ndarray, n_bins: int) -> np.ndarray:
+    """Ascending codes (N, F) in bins of about equally many of the first `n_there` (F,) rows, numbered without gaps.
+
+    Equal codes share a bin, that of their middle rank. Columns with as few codes as bins stay as they are.
+    """
+    at = np.arange(len(codes))[:, None]
+    new = np.ones((len(codes) + 1, codes.shape[1]), dtype=bool)
+    new[1:-1] = codes[1:] != codes[:-1]
+    start = np.maximum.accumulate(np.where(new[:-1], at, 0), axis=0)
+    end = np.minimum.accumulate(np.where(new[1:], at + 1, len(codes))[::-1], axis=0)[::-1]
+    end = np.minimum(end, n_there)
+    middle = (end - (end - start) / 2) / np.maximum(n_there, 1)
+    binned = _numbered((middle * n_bins).astype(int), np.zeros(codes.shape, dtype=bool))
+    return np.where(codes[-1] < n_bins, codes, binned)
 
 
 def _of_group(

@@ -49,6 +49,11 @@ class Level:
         (b,) number of the pair of each outcome, ascending, and of the outcome of the coarser level that it is part of.
     evidence
         The evidence of each pair.
+
+    Attributes
+    ----------
+    start
+        (P,) the first outcome of each pair: sums over the outcomes of the pairs are ``np.add.reduceat(values, start)``.
     """
 
     def __init__(self, joint: np.ndarray, pair: np.ndarray, parent: np.ndarray, evidence: Evidence) -> None:
@@ -62,10 +67,6 @@ class Level:
         squares = joint[of_model] ** 2 / np.maximum(self.chance, SMALLEST)
         squares = np.add.reduceat(squares, self.start, axis=1) / evidence.before[of_model]
         self.squares = squares.sum(axis=0)  # (P,) like `spread`, of the mean answers of the outcomes
-
-    def total(self, values: np.ndarray) -> np.ndarray:
-        """(P,) sums of `values` (b,) over the outcomes of each pair."""
-        return np.asarray(np.add.reduceat(values, self.start))
 
 
 def expected_reductions(
@@ -121,7 +122,7 @@ class PredictedOutcomes(NamedTuple):
         weight = (level.joint[of_model] + level.chance * self.after[of_model]) / 2
         before = self.evidence.before[of_model].take(level.pair, axis=1)
         ratio = np.maximum(self.after[of_model], SMALLEST) / before
-        return level.total((weight * np.log(ratio)).sum(axis=0))
+        return np.asarray(np.add.reduceat((weight * np.log(ratio)).sum(axis=0), level.start))
 
 
 def predicted_outcomes(
@@ -212,7 +213,7 @@ def _shrunk(
     noise *= 1 + doubt * np.sqrt(2 / freedom)
     signal = np.maximum(size * between / freedom - noise, 0)
     share = level.chance**2 / np.maximum(above.chance[level.parent], SMALLEST)
-    rows_each = size * (1 - level.total(share)) / freedom
+    rows_each = size * (1 - np.add.reduceat(share, level.start)) / freedom
     kept = (size * signal)[level.pair] * level.chance
     kept /= np.maximum(kept + (rows_each * noise)[level.pair], SMALLEST)
     shrunk = towards.take(level.parent, axis=1)
@@ -226,7 +227,7 @@ def _agreement(found: PredictedOutcomes, around_the_mean: bool) -> np.ndarray:
     level, before = found.level, found.evidence.before[: found.evidence.n_classes]
     e_before = _divergence_of_members(found.evidence.before, before, around_the_mean)
     e_after = _divergence_of_members(found.after, before.take(level.pair, axis=1), around_the_mean)
-    return level.total(level.chance * (e_before[level.pair] - e_after))
+    return np.asarray(np.add.reduceat(level.chance * (e_before[level.pair] - e_after), level.start))
 
 
 def _divergence_of_members(proba: np.ndarray, before: np.ndarray, around_the_mean: bool) -> np.ndarray:

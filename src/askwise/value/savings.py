@@ -119,10 +119,9 @@ class NeighborSavings:
         coarse = Outcomes.of_features(scores, schema, ROWS_FOR_PAIRS, random_state)
         self._coarse = np.minimum(coarse.of_row - coarse.of_row.min(axis=0), PAIRED_OUTCOMES - 1)  # (N, M)
         self._outcomes = Outcomes.of_features(scores, schema, predictor.neighbors_.n_neighbors, random_state)
-        _, belief, outcomes = knowing_nothing(self.beliefs, schema, scores, random_state)
+        completions, outcomes = knowing_nothing(self.beliefs, schema, scores, random_state)
         unknown = np.zeros((1, len(schema.features)), dtype=bool)
-        assert belief.completions is not None
-        self._at_the_start = self._of_completions(self._halfway_to_labels(belief.completions), unknown, outcomes)
+        self._at_the_start = self._of_completions(self._halfway_to_labels(completions), unknown, outcomes)
 
     def savings(self, state: State) -> Savings:
         """The expected savings of the features of a state."""
@@ -199,8 +198,8 @@ class NeighborSavings:
     def _saving(self, level: Level, after: np.ndarray, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
         """(P,) expected saving over outcomes with the predictions `after` (C, b), and its standard error."""
         regret = self._regret(after, evidence.before.take(level.pair, axis=1))
-        saving = level.total(level.chance * regret)
-        variance = np.maximum(level.total(level.chance * regret**2) - saving**2, 0.0)
+        saving = np.add.reduceat(level.chance * regret, level.start)
+        variance = np.maximum(np.add.reduceat(level.chance * regret**2, level.start) - saving**2, 0.0)
         return saving, np.sqrt(variance / evidence.size)
 
     def _regret(self, after: np.ndarray, before: np.ndarray) -> np.ndarray:
