@@ -40,9 +40,8 @@ def knowing_nothing(
     """
     found = beliefs.whole_pool()
     if found is None:
-        found = (
-            beliefs.with_neighbors(len(scores)).believe(EncodedRows(np.full((1, scores.shape[1]), np.nan))).completions
-        )
+        nothing = EncodedRows(np.full((1, scores.shape[1]), np.nan))
+        found = beliefs.with_neighbors(len(scores)).believe(nothing).completions
     assert found is not None
     return found, Outcomes.of_features(scores, schema, len(scores), random_state)
 
