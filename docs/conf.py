@@ -11,12 +11,15 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src"), str(HERE.parent / "research" / "src")]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from sphinx_gallery.scrapers import figure_rst  # noqa: E402
+
 import askwise  # noqa: E402
 
 project = "askwise"
 author = copyright = "the askwise developers"
 version = release = askwise.__version__
 
+PARTS = ("start", "howto", "understand", "reference", "project")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -25,6 +28,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "accessible",
     "api_pages",
     "graphs",
     "interfaces",
@@ -56,18 +60,32 @@ html_favicon = "_static/favicon.svg"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": [], "start/index": []}
 html_theme_options = {
     "logo": {"text": "askwise"},
     "show_prev_next": True,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
-    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+    "secondary_sidebar_items": {f"{part}/**": ["page-toc"] for part in PARTS},  # pictures have the room
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+
+
+def charts(block: Any, variables: Any, settings: Any) -> str:
+    """A flowchart at the end of a block, as its picture."""
+    from askwise.explain import Flowchart
+
+    chart = variables["example_globals"].get("___")
+    if not isinstance(chart, Flowchart) or block[1].rstrip().endswith(")"):
+        return ""
+    path = Path(next(variables["image_path_iterator"])).with_suffix(".svg")
+    path.write_text(chart.to_svg(), encoding="utf-8")
+    return figure_rst([str(path)], settings["src_dir"], "The policy as a flowchart")
 
 
 def tidy(gallery_conf: Any, name: str) -> None:
@@ -90,7 +108,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "download_all_examples": False,
     "abort_on_example_error": False,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", charts),
+    "thumbnail_size": (480, 320),
     "matplotlib_animations": False,
     "default_thumb_file": str(HERE / "_static" / "favicon.png"),
     "copyfile_regex": r".*\.rst",

@@ -55,7 +55,7 @@ def drawn(edges: list[tuple[str, str]]) -> str:
         '<path class="tip" d="M0 0L8 4L0 8z"/></marker></defs>'
     )
     said = html.escape(f"Graph of {len(vertices)} boxes and {len(edges)} arrows; the text below lists them.")
-    size = f'viewBox="{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}"'
+    size = f'width="{right - left:.0f}" viewBox="{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}"'
     svg = f'<svg class="graph" role="img" aria-label="{said}" {size}>{marker}{"".join(parts)}{"".join(boxes)}</svg>'
     listed = "".join(f"<li>{html.escape(a)} imports {html.escape(b)}</li>" for a, b in edges)
     return f'<figure class="graph">{svg}<details><summary>As a list</summary><ul>{listed}</ul></details></figure>'

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+
+
+def translated(node: nodes.Element, as_block: bool = False) -> str:
+    """The equation as MathML; one that docutils cannot translate is a warning, and is shown as LaTeX."""
+    try:
+        return str(tex2mathml(node.astext(), as_block=as_block))
+    except MathError as error:
+        LOGGER.warning("%s in the equation %s", error, node.astext(), location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
 
 
 def inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(str(tex2mathml(node.astext())))
+    translator.body.append(translated(node))
     raise nodes.SkipNode
 
 
 def display(translator: Any, node: nodes.math_block) -> None:
-    made = str(tex2mathml(node.astext(), as_block=True))
+    made = translated(node, as_block=True)
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
     identifier = f' id="{node["ids"][0]}"' if node["ids"] else ""
     translator.body.append(f'<div class="math"{identifier} tabindex="0">{number}{made}</div>')

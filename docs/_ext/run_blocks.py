@@ -10,6 +10,7 @@ import ast
 import contextlib
 import io
 import os
+import re
 import tempfile
 import traceback
 import warnings
@@ -22,6 +23,8 @@ from sphinx.util import logging
 
 mpl.use("agg")
 LOGGER = logging.getLogger(__name__)
+TABLE = re.compile(r"\S {2,}\S")
+"""What prints like a table is scrolled; other long lines are wrapped."""
 
 
 def run_page(app: Any, doctree: nodes.document) -> None:
@@ -60,7 +63,8 @@ def run_block(code: str, names: dict[str, Any], where: str) -> list[nodes.Node]:
     found: list[nodes.Node] = []
     if printed.getvalue().strip():
         text = printed.getvalue().rstrip()
-        found.append(nodes.literal_block(text, text, language="none", classes=["output"]))
+        classes = ["output"] if TABLE.search(text) else ["output", "prose"]
+        found.append(nodes.literal_block(text, text, language="none", classes=classes))
     if rich:
         found.append(nodes.raw("", f'<div class="output-html" tabindex="0">{rich}</div>', format="html"))
     return found

@@ -22,6 +22,7 @@ from askwise.calibrate.crossfit import (
 from askwise.calibrate.tuning import settle
 from askwise.calibrate.unseen import digests, labeled_unseen
 from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
+from askwise.cards import selector_card
 from askwise.epistemic import BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox
@@ -185,6 +186,11 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self._choose()
         self._calibrate(X_unseen, y_unseen)
         return self
+
+    def _html_repr(self) -> str:
+        """For notebooks: the diagram of scikit-learn, and below it what was fitted."""
+        diagram = str(super()._html_repr())
+        return diagram + selector_card(self) if hasattr(self, "policy_") else diagram
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[EncodedRows, np.ndarray]:
         """Stage 1: the columns, prices and classes, and the model, fitted if it was not; rows and labels, encoded."""
