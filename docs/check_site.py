@@ -1,4 +1,4 @@
-"""Check a built site: every link inside it leads somewhere, and no page loads anything from another site.
+"""Check a built site: links inside it lead somewhere, nothing is loaded from elsewhere, and what is pressed has a name.
 
 python docs/check_site.py build/docs
 """
@@ -12,19 +12,40 @@ from urllib.parse import unquote, urlsplit
 
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 FOR_MACHINES = {"canonical", "search", "author", "next", "prev", "index"}
+NAMED = ("a", "button", "summary", "th")
+"""What a screen reader announces by its text, or by an attribute in its place."""
 
 
 class Page(HTMLParser):
-    """The ids of a page, its links, and what it loads."""
+    """The ids of a page, its links, what it loads, and where a name is missing."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: set[str] = set()
         self.links: list[tuple[str, bool]] = []
+        self.nameless: list[str] = []
+        self._open: list[list[str]] = []  # [tag, name so far, how it looks] of what is not closed yet
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        for entry in self._open:
+            entry[1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and self._open[-1][0] == tag:
+            _, name, looks = self._open.pop()
+            if not name:
+                self.nameless.append(looks)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        said = given.get("aria-label") or given.get("aria-labelledby") or given.get("title") or given.get("alt") or ""
+        if tag in NAMED and (tag != "a" or "href" in given):
+            self._open.append([tag, said, self.get_starttag_text() or tag])
+        elif said:
+            self.handle_data(said)
+        if tag == "img" and "alt" not in given:
+            self.nameless.append(self.get_starttag_text() or tag)
         self.ids.update(value for name in ("id", "name") if (value := given.get(name)))
         for name in ("href", "src"):
             target = given.get(name)
@@ -41,6 +62,7 @@ def problems(root: Path) -> list[str]:
     }
     found = []
     for path, page in pages.items():
+        found += [f"{path.relative_to(root.resolve())} has {looks} without a name" for looks in page.nameless]
         for target, loads in dict.fromkeys(page.links):
             parts = urlsplit(target)
             if parts.scheme or parts.netloc:
@@ -59,5 +81,5 @@ def problems(root: Path) -> list[str]:
 
 if __name__ == "__main__":
     said = problems(Path(sys.argv[1]))
-    print("\n".join(said) or "Every link inside the site leads somewhere, and nothing is loaded from other sites.")
+    print("\n".join(said) or "Every link inside the site leads somewhere, nothing is loaded from other sites, and what is pressed has a name.")
     sys.exit(bool(said))

@@ -44,6 +44,7 @@ MADE = {
     "budgets": lambda s, ax: BudgetDisplay.from_selector(s, X[1::2], Y[1::2], [2, 5, 9], ax=ax),
     "order": lambda s, ax: AcquisitionOrderDisplay.from_selector(s, X[1:20:2], ax=ax),
     "trajectory": lambda s, ax: TrajectoryDisplay.from_trajectory(s.acquire(X[1:4]), 1, ax=ax),
+    "case": lambda s, ax: TrajectoryDisplay.from_selector(s, X[1:4], 2, budget=5, ax=ax),
     "session": lambda s, ax: TrajectoryDisplay.from_session(s.start(known={"alcohol": 13.0}), ax=ax),
     "reliability": lambda s, ax: ReliabilityDisplay.from_selector(s, X[1::2], Y[1::2], ax=ax),
     "rejection": lambda s, ax: RejectionDisplay.from_selector(s, X[1::2], Y[1::2], budget=3, ax=ax),

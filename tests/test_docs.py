@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from askwise import DynamicFeatureSelector
+from askwise import DynamicFeatureSelector, InvalidInput, Prices
+from askwise.errors import PAGES, page_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,3 +57,17 @@ def test_the_glossary_has_twenty_five_words_once_each():
     )
     words = [row.strip() for row in rows[1:] if row.strip("- ")]
     assert len(words) == len(set(words)) == 25
+
+
+def test_errors_name_the_page_that_explains_them():
+    explained = (ROOT / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
+    for _, page in PAGES:
+        assert (ROOT / "docs" / page).exists(), page
+        assert page.split("/")[1] in explained, page
+    with pytest.raises(InvalidInput) as raised:
+        Prices([-1.0]).resolve(["age"])
+    assert raised.value.__notes__ == ["The guide explains it: docs/howto/prices.md"]
+    with pytest.raises(InvalidInput) as raised:
+        DynamicFeatureSelector(LogisticRegression(), random_state=-1).fit(*load_iris(return_X_y=True))
+    assert not hasattr(raised.value, "__notes__")  # no page is better than a wrong one
+    assert page_of("error_costs must name every class") == "howto/error-costs.md"

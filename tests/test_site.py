@@ -48,6 +48,32 @@ def test_broken_links_and_foreign_scripts_are_found(tmp_path):
     ]
 
 
+def test_what_has_no_name_is_found(tmp_path):
+    check = module("check_site")
+    (tmp_path / "a.html").write_text(
+        '<a href="#">1</a><a href="#"><i></i></a><button aria-label="Go"></button><summary><b></b></summary>'
+        '<th>x</th><th></th><img src="data:,"><a href="#"><img src="data:," alt="Up"></a><a id="there"></a>'
+    )
+    assert [line.split(" has ")[1] for line in check.problems(tmp_path)] == [
+        '<a href="#"> without a name',
+        "<summary> without a name",
+        "<th> without a name",
+        '<img src="data:,"> without a name',
+    ]
+
+
+def test_pages_are_mended_for_screen_readers():
+    mend = module("accessible")
+    assert mend.mended('<tr><th class="head"><p></p></th><th>n</th></tr>') == "<tr><td></td><th>n</th></tr>"
+    listed = '<dt>f(\n<dl>\n<dd><em class="sig-param">x</em>,</dd>\n</dl>\n)</dt>'
+    assert mend.mended(listed) == (
+        '<dt>f(\n<span class="sig-lines">\n<span><em class="sig-param">x</em>,</span>\n</span>\n)</dt>'
+    )
+    assert mend.mended("<dl><dt>a</dt><dd>b</dd></dl>") == "<dl><dt>a</dt><dd>b</dd></dl>"
+    branch = '<a class="x" href="p.html">A &amp; <code>b</code></a><details><summary><i></i></summary>'
+    assert '<summary aria-label="Pages below A &amp; b"><i>' in mend.named(branch)
+
+
 def test_blocks_share_names_and_show_what_they_print(monkeypatch):
     pytest.importorskip("sphinx")
     blocks = module("run_blocks")

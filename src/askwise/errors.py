@@ -8,8 +8,35 @@ from difflib import get_close_matches
 from typing import Any
 
 
+PAGES = (
+    (r"calibrate_handover", "howto/handover.md"),
+    (r"error_costs", "howto/error-costs.md"),
+    (r"(calibrate_stop|stop|recall|subgroups|average_price|accuracy_gap|agreement)\b", "howto/stop.md"),
+    (r"(costs|groups|Prices)\b", "howto/prices.md"),
+    (r"(estimator|The wrapped|A wrapped function|wrap takes)\b", "howto/models.md"),
+    (r"(adaptation|policy)=", "howto/tune.md"),
+    (r"epistemic=", "howto/uncertainties.md"),
+    (r"flowchart ", "howto/flowchart.md"),
+    (r"For images|.*\bimages of (shape|\d)", "howto/images.md"),
+    (r"The answer for|.*\bis unavailable\b", "howto/missing.md"),
+    (r".*\b(damaged|signed|format \d|trust (it|them))\b", "reference/persistence.md"),
+)
+"""How messages begin, and the page of the guide, in docs, that explains what is behind them; the first one counts."""
+
+
+def page_of(message: str) -> str:
+    """The page of the guide that explains what a message is about; empty if none does.
+
+    >>> page_of("costs: the price of 'iron' must be a finite number >= 0")
+    'howto/prices.md'
+    """
+    return next((page for begins, page in PAGES if re.match(begins, message)), "")
+
+
 class AskwiseError(Exception):
     """Base class of the errors that askwise raises.
+
+    Below its message a traceback names the page of the guide that explains what is behind it, if there is one.
 
     Examples
     --------
@@ -20,6 +47,11 @@ class AskwiseError(Exception):
     ...     print(str(error).partition(";")[0])
     costs: the price of 'iron' must be a finite number >= 0 (0 = free)
     """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        if page := page_of(str(self)):
+            self.add_note(f"The guide explains it: docs/{page}")
 
 
 class InvalidInput(AskwiseError, ValueError):  # noqa: N818 - a name of the public contract

@@ -127,6 +127,20 @@ class TrajectoryDisplay(Display):
         ]
         return cls(trace).plot(ax)
 
+    @classmethod
+    def from_selector(
+        cls,
+        selector: Any,
+        X: Any,
+        case: int = 0,
+        budget: float | None = None,
+        *,
+        stop: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Acquire for rows `X` that hold the truth, and draw one of them, by its position."""
+        return cls.from_trajectory(selector.acquire(X, budget, stop), case, ax=ax)
+
     def _height(self, narrow: bool) -> float:
         return 1.25 + 0.32 * len(self.trace)
 
