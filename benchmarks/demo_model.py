@@ -26,9 +26,7 @@ def main() -> None:
     for name in MODELS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = cross_val_score(
-                make_model(name, 0), rows.X_train, rows.y_train, cv=folds, scoring="neg_log_loss"
-            )
+            found = cross_val_score(make_model(name, 0), rows.X_train, rows.y_train, cv=folds, scoring="neg_log_loss")
         repeats = -found.reshape(REPEATS, FOLDS).mean(axis=1)
         print(f"{name:10} {repeats.mean():.3f} +- {repeats.std(ddof=1):.3f}")
 

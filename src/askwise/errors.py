@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-
 PAGES = (
     (r"calibrate_handover", "howto/handover.md"),
     (r"error_costs", "howto/error-costs.md"),
