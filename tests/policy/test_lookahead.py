@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 from askwise import DynamicFeatureSelector
 from askwise.datasets import make_switch
 from askwise.policy import Greedy, Lookahead
+from askwise.policy.lookahead import ANSWERS_TO_SCREEN
+from askwise.value.lookahead import total_effects
 
 
 def wrapped(X, y, **options):
@@ -172,6 +174,15 @@ def test_of_many_features_those_that_interact_are_looked_at():
     assert (found["n_considered"], found["n_features"]) == (40, 65)
     assert owner.features_.index("switch") in owner.policy_.considered_
     assert owner.ranking(made.X[:3] * np.nan).shape == (3, 65)
+
+
+def test_screening_many_features_asks_for_a_number_of_answers_that_is_known_before(monkeypatch):
+    made = make_switch(1500, n_settings=2, block_size=2, n_noise=60, random_state=0)
+    owner, asked = wrapped(made.X, made.y, policy="greedy"), []
+    predictor = owner.policy_.value_.predictor
+    monkeypatch.setattr(predictor, "model_", lambda rows: asked.append(len(rows)) or np.full((len(rows), 2), 0.5))
+    total_effects(predictor, owner.policy_.value_.schema, ANSWERS_TO_SCREEN)
+    assert 0.9 * 20_000 < sum(asked) < 1.1 * 20_000
 
 
 def test_the_greedy_choice_of_a_later_state_need_not_be_one_that_was_considered(monkeypatch):

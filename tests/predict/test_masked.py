@@ -108,6 +108,12 @@ def test_same_seed_same_numbers_whatever_others_draw(predictor):
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+def test_the_settings_are_those_that_the_comparisons_state():
+    made = MaskTrainedPredictor(LogisticRegression())
+    settings = (made.width, made.epochs, made.batch_size, made.learning_rate, made.weight_decay, made.hidden)
+    assert settings == (100, 100, 64, 1e-3, 1e-4, 64)
+
+
 def test_another_seed_another_network():
     X, y = planted()
     one, other = (network(epochs=2, random_state=seed).fit(X, y) for seed in (0, 1))

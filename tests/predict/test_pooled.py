@@ -1,6 +1,7 @@
 """Answers pooled with Gaussians of each class."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.special import log_softmax
 from scipy.stats import multivariate_normal
@@ -45,6 +46,16 @@ def test_missing_training_cells_do_not_make_columns_less_variable():
     holed = np.where(np.random.default_rng(1).random(scores.shape) < 0.5, np.nan, scores)
     variances = [np.diag(ClassGaussians(cells, y, NO_CATEGORY, 3).covariances[0]) for cells in (scores, holed)]
     assert_allclose(variances[1], variances[0], rtol=0.15)
+
+
+@pytest.mark.parametrize("common_rows", [None, 10.0])
+def test_a_column_without_any_value_changes_next_to_nothing(common_rows):
+    scores, y = correlated(300)
+    plain = ClassGaussians(scores, y, NO_CATEGORY, 3, common_rows=common_rows)
+    empty = np.append(scores, np.full((300, 1), np.nan), axis=1)
+    made = ClassGaussians(empty, y, np.append(NO_CATEGORY, False), 3, common_rows=common_rows)
+    assert np.all(np.isfinite(made.covariances))
+    assert_allclose(np.exp(made.log_proba(empty)), np.exp(plain.log_proba(scores)), atol=0.02)
 
 
 def test_categories_count_by_their_frequency_and_new_ones_say_nothing():

@@ -128,7 +128,8 @@ def test_auto_learns_it_and_what_has_a_name_stays_as_it_is(auto):
 
 def test_it_is_said_in_a_sentence_and_a_table(auto):
     said = json.loads(json.dumps(auto.choices_["policy"]["usual_gains"]))
-    assert said["in_words"].startswith(f"A gain is {said['own_share']:.0%} what similar rows promise")
+    own, others = said["own_share"], 1 - said["own_share"]
+    assert said["in_words"].startswith(f"A gain is {own:.0%} what similar rows promise for the case and {others:.0%} ")
     assert [row["known"] for row in said["usually_best"]] == [0, 1, 2, 5, 10]
     assert set(list(said["usually_best"][0]["gains"])[:2]) == {"x0", "x1"}
     assert "usual_gains" not in auto.with_policy("greedy").choices_["policy"]
