@@ -55,7 +55,7 @@ def test_a_column_without_any_value_changes_next_to_nothing(common_rows):
     empty = np.append(scores, np.full((300, 1), np.nan), axis=1)
     made = ClassGaussians(empty, y, np.append(NO_CATEGORY, False), 3, common_rows=common_rows)
     assert np.all(np.isfinite(made.covariances))
-    assert_allclose(np.exp(made.log_proba(empty)), np.exp(plain.log_proba(scores)), atol=0.02)
+    assert_allclose(np.exp(made.log_proba(empty)), np.exp(plain.log_proba(scores)), atol=0.05)
 
 
 def test_categories_count_by_their_frequency_and_new_ones_say_nothing():

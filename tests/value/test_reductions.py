@@ -255,6 +255,6 @@ def test_the_memory_of_e_without_members_is_bounded():
 
 def test_coarse_bins_of_a_number_grow_as_the_cube_root_of_the_completions():
     X = np.random.default_rng(0).normal(size=(4000, 1))
-    schema, rows = read_table(X)[:2]
+    schema, _ = read_table(X)
     found = [len(Outcomes.of_features(X, schema, n, random_state=0).feature) for n in (64, 512, 4096)]
     assert found == [6, 12, 24]
