@@ -547,3 +547,17 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
     ):
         assert words in run(*given[:5], *more, code=2).stderr.replace("\n", " ")
     assert "must end in .parquet" in run(*given[:4], tmp_path / "x.csv", "--engine", "local", code=2).stderr
+
+
+def test_rules_of_the_house_are_read_saved_and_obeyed(files, tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('first = ["color"]\n[[pilot]]\nname = "mood"\n')
+    options = ("--target", "outcome", "--train", "logistic", "--rules", rules, "-o", tmp_path / "ruled")
+    table = files[0] / "train.csv"
+    said = run("fit", table, *options, "--json")
+    assert json.loads(said.stdout)["rules"] == "first('color'), pilot('mood', after=0, share=1)"
+    asked = run("ask", tmp_path / "ruled", text="fine\nred\nq\n").output
+    assert 0 < asked.index("mood") < asked.index("color")
+    rules.write_text('requires = [["age", "color"], ["color", "age"]]')
+    refused = run("fit", table, *options, "--force", code=2).output
+    assert "requires('color', 'age')" in " ".join(refused.split())

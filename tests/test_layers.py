@@ -32,7 +32,7 @@ LAYERS = [
         "locking",
     ],
     ["table"],
-    ["networks", "datasets", "trees"],
+    ["networks", "datasets", "trees", "constraints"],
     ["model"],
     ["predict"],
     ["epistemic"],

@@ -18,6 +18,7 @@ PUBLIC = {
     "askwise.epistemic": "Members around the model",
     "askwise.value": "What a feature is worth",
     "askwise.policy": "What to acquire next",
+    "askwise.constraints": "Rules of the house",
     "askwise.explain": "Flowcharts",
     "askwise.trees": "Rules and trees",
     "askwise.vision": "Images",

@@ -27,6 +27,7 @@ _HOMES = {
 }
 _MODULES = {
     "acquisition",
+    "constraints",
     "datasets",
     "displays",
     "epistemic",

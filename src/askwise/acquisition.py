@@ -160,9 +160,43 @@ class Acquisition:
 
     def buyable(self) -> np.ndarray:
         """(n, M) features not yet known that are available, affordable, and can still matter to the predictor."""
+        open_, rules = self._open(), self.schema.rules
+        return open_ if rules is None else rules.allowed(open_, self.mask, self.rows.values)
+
+    def _open(self) -> np.ndarray:
+        """(n, M) what `buyable` features would be without rules of the house."""
         within = affordable(self.prices_now, self.left[:, None])
-        open_columns = self.beliefs.predictor.open_columns(self.rows)
-        return ~self.mask & self.available & within & self.schema.any_column(open_columns)
+        matters = self.schema.any_column(self.beliefs.predictor.open_columns(self.rows))
+        if self.schema.rules is not None:
+            matters = matters | self.schema.rules.leading
+        return ~self.mask & self.available & within & matters
+
+    def barred(self) -> np.ndarray:
+        """(n, M) unknown, available features that the rules of the house do not let come next."""
+        unknown = ~self.mask & self.available
+        if self.schema.rules is None:
+            return np.zeros_like(unknown)
+        return np.asarray(unknown & ~self.schema.rules.allowed(unknown, self.mask, self.rows.values))
+
+    def required(self, buyable: np.ndarray) -> np.ndarray:
+        """(n, M) which of the `buyable` features are acquired before any rule stops the case.
+
+        Those that are free; and all, where something mandatory is still to come, because nothing else is buyable then.
+        """
+        free = buyable & (self.prices_now == 0)
+        if self.schema.rules is None or not self.schema.rules.must.any():
+            return free
+        obliged = self.schema.rules.obliged(self._open(), self.mask, self.rows.values)
+        return free | (buyable & obliged[:, None])
+
+    def followers(self, r: int, first: np.ndarray) -> np.ndarray:
+        """(A, M) what the rules of the house let come after each of the features `first` (A,) in case `r`."""
+        had = np.repeat(self.mask[[r]], len(first), axis=0)
+        had[np.arange(len(first)), first] = True
+        rules, open_ = self.schema.rules, ~had & self._open()[r]
+        return (
+            open_ if rules is None else rules.allowed(open_, had, np.repeat(self.rows.values[[r]], len(first), axis=0))
+        )
 
     def choose(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next feature of each row, (n,), -1 where nothing is buyable; and the scores, (n, M).
@@ -176,6 +210,8 @@ class Acquisition:
         scores = np.where(buyable, scores, -np.inf)
         free = buyable & (self.prices_now == 0)
         ranked = np.where(free, np.inf, scores)
+        if self.schema.rules is not None:  # what is mandatory is also asked where the policy would rather not
+            ranked = np.where(self.required(buyable) & np.isneginf(ranked), np.finfo(float).min, ranked)
         choice = ranked.argmax(axis=1)
         choice[np.isneginf(ranked.max(axis=1))] = -1
         return choice, scores
@@ -264,10 +300,10 @@ def purchases(
     while True:
         buyable = state.buyable() & ~done[:, None]
         if stop is not None and not done.all():
-            has_free = (buyable & (state.prices_now == 0)).any(axis=1)
+            required = state.required(buyable).any(axis=1)
             going = ~done
             done[going] = stop.stops(state.part(going) if done.any() else state)
-            done &= ~(going & has_free)
+            done &= ~(going & required)
             buyable &= ~done[:, None]
         if not buyable.any():
             return

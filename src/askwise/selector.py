@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ from askwise.policy.expected_saving import ExpectedSaving
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.randomness import generator, seed_from
 from askwise.stopping.pays_off import PaysOff
+from askwise.table.constraints import Rule, house_rules
 from askwise.table.prices import as_prices, check_budget
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Groups, read_table
@@ -85,6 +87,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         per price (`ExpectedSaving`), and without another `stop` nothing is acquired that does not pay (`PaysOff`).
     budget
         Default budget of `acquire`, `score` and `suggest`; None = unlimited.
+    constraints
+        Rules of the house, a list made with `askwise.constraints`: ``requires("mri", "x-ray")``, ``excludes(a, b)``,
+        ``first(a)``, ``mandatory(a)``, ``at_most(2, of=[...])``, ``only_if(a, b, ">= 3")``, ``pilot("new question")``.
+        Whatever acquires obeys them. Rules that contradict each other are refused.
     calibration
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
         model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
@@ -147,6 +153,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         risk_weight: float = 0.1,
         error_costs: Any = None,
         budget: float | None = None,
+        constraints: Sequence[Rule] | None = None,
         calibration: Literal["auto"] | int | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -162,6 +169,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         self.risk_weight = risk_weight
         self.error_costs = error_costs
         self.budget = budget
+        self.constraints = constraints
         self.calibration = calibration
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -195,6 +203,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[EncodedRows, np.ndarray]:
         """Stage 1: the columns, prices and classes, and the model, fitted if it was not; rows and labels, encoded."""
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
+        schema.rules = house_rules(self.constraints, schema)
         for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_", "handover_"):
             self.__dict__.pop(name, None)  # parts of two fits must not mix
         X = self._table(X, reset=True, schema=schema)

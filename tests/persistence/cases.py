@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector, Prices, epistemic, predict, trees
+from askwise.constraints import at_most, only_if, pilot, requires
 from askwise.errors import InvalidInput
 from askwise.explain.growth import AtMost
 from askwise.options import ADAPTATIONS
@@ -57,7 +58,9 @@ def around_tables():
     holed = X.mask(np.random.default_rng(1).random(X.shape) < 0.1)
     ensemble = epistemic.AuxiliaryEnsemble(2, center="mean", random_state=0)
     prices = Prices({"a": 2.0, "b": 3.0}, shared=[(["a", "b"], 1.0)])
-    yield "logistic", selector(logistic, costs=prices, groups={"pair": ["c", "d"]}).fit(holed, y)
+    rules = [requires("a", "b"), at_most(1, of=["a", "pair"]), only_if("pair", "b", "> 0"), pilot("mood")]
+    grouped = selector(logistic, costs=prices, groups={"pair": ["c", "d"]}, constraints=rules)
+    yield "logistic", grouped.fit(holed, y)
     calibrated = selector(LogisticRegression()).fit(X.to_numpy(), y)
     unseen, labels = make_rows(50, seed=9)
     calibrated.calibrate_stop(unseen.to_numpy(), labels, average_price=1.5, budget=2)

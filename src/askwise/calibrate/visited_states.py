@@ -245,8 +245,20 @@ def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: 
     buyable = state.buyable() & (wanted > 0)[:, None]
     if not buyable.any():
         return
+    if state.schema.rules is not None:  # what may come next changes with each feature
+        _acquire_one_by_one(state, truth, policy, wanted)
+        return
     _, scores = state.choose(policy, buyable)
     ranked = np.where(buyable & (state.prices_now == 0), np.inf, scores)
     rank = np.argsort(np.argsort(-ranked, axis=1, kind="stable"), axis=1)
     n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
     state.reveal(state.mask | (rank < n_ranked[:, None]), truth)
+
+
+def _acquire_one_by_one(state: Acquisition, truth: np.ndarray, policy: Policy, wanted: np.ndarray) -> None:
+    """`wanted` (n,) more features of each case, or as many as can be had."""
+    for step in range(int(wanted.max())):
+        buyable = state.buyable() & (step < wanted)[:, None]
+        if not buyable.any():
+            return
+        state.receive(state.choose(policy, buyable)[0], truth)

@@ -81,6 +81,8 @@ class Report(State):
     guaranteed: bool
     """Whether the promise holds for the decision as it stands: the rule has stopped the case, or nothing is left."""
     handover: HandoverAdvice | None
+    pilot: dict[str, Any]
+    """The answers to pilot items of the rules of the house, which the model does not know."""
     suggestion: str | None
     ranking: list[Candidate]
     trace: list[Step]

@@ -13,7 +13,7 @@ import numpy as np
 from askwise.acquisition import Acquisition
 from askwise.case.results import HandoverAdvice, JsonNumber, Reasons, Report, State, Step
 from askwise.case.suggested_set import SuggestedSet, suggested_set
-from askwise.case.why import why_finished, why_next
+from askwise.case.why import why_finished, why_next, why_pilot
 from askwise.epistemic import Assessment
 from askwise.epistemic.novelty import unlike_training
 from askwise.errors import InvalidInput
@@ -107,7 +107,11 @@ class Session:
         self._departure = ""  # how the case left the path that its stop was calibrated for
         if known is not None and not isinstance(known, Mapping):
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
+        self._pilots_known: dict[str, Any] = {}
         for name, value in (known or {}).items():
+            if name in self._pilots:
+                self._pilots_known[name] = plain(value)
+                continue
             i = self._unknown_feature(name)
             if state.prices.costs[i] > 0:
                 self._departure = self._departure or f"{name!r} was known from the start"
@@ -147,17 +151,46 @@ class Session:
         return {self._schema.features[i]: float(now[i]) for i in left}
 
     def suggest(self) -> Suggestion | None:
-        """The feature to acquire next; None if nothing can be acquired or the stopping rule is met."""
+        """The feature to acquire next; None if nothing can be acquired or the stopping rule is met.
+
+        Where a pilot item of the rules of the house is due, it is suggested first.
+        """
+        found, due = self._next(), self._pilot_due()
+        if found is None or due is None:
+            return found
+        return Suggestion(due, 0.0, 0.0, [(due, 0.0, 0.0), *found.ranking])
+
+    def _next(self) -> Suggestion | None:
+        """What is suggested without pilot items."""
         if not self._thought:
             self._suggestion, self._thought = self._suggest(), True
         return self._suggestion
+
+    @property
+    def _pilots(self) -> list[str]:
+        rules = self._schema.rules
+        return [] if rules is None else [rule.features[0] for rule in rules.pilots]
+
+    def _pilot_answers(self) -> dict[str, Any]:
+        answers = {step["feature"]: step["value"] for step in self._trace if step["event"] == "answer"}
+        return {**self._pilots_known, **{name: answers[name] for name in self._pilots if name in answers}}
+
+    def _pilot_due(self) -> str | None:
+        """The pilot item that is for this case now; None if there is none, or it was asked."""
+        rules = self._schema.rules
+        if rules is None or not rules.pilots:
+            return None
+        asked, row = {*self._pilots_known, *(step["feature"] for step in self._trace)}, self._state.rows.values[0]
+        n_known = int(self._state.mask.sum())
+        due = [p for p in rules.pilots if p.features[0] not in asked and p.n == n_known and rules.draws(p, row)]
+        return due[0].features[0] if due else None
 
     def _suggest(self) -> Suggestion | None:
         state = self._state
         buyable = state.buyable()
         enough = self._stop is not None and bool(self._stop.stops(state)[0])
-        if enough:  # free features are still acquired
-            buyable = buyable & (state.prices.now(state.mask) == 0)
+        if enough:  # what is free or mandatory is still acquired
+            buyable = state.required(buyable)
         if not buyable.any():
             return None
         choice, scores = state.choose(self._policy, buyable)
@@ -190,6 +223,8 @@ class Session:
         is said of likely answers, and `change` is None.
         """
         desk, suggestion = Desk.checked(desk), self.suggest()
+        if suggestion is not None and suggestion.feature in self._pilots:
+            return why_pilot(self._state, suggestion, desk)
         if suggestion is None:
             found = why_finished(self._state, self._stop, self._guarantee(), desk)
             handed = self._handed_over()
@@ -200,7 +235,17 @@ class Session:
         return why_next(self._state, self._policy, suggestion, desk, outcomes)
 
     def answer(self, feature: str, value: Any) -> None:
-        """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price."""
+        """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price.
+
+        Any feature can be answered: the rules of the house say what is suggested, and what is known is known.
+        """
+        if feature in self._pilots:
+            self._check_pilot(feature)
+            if not isinstance(plain(value), str | bool | int | float) or isinstance(value, Mapping):
+                raise InvalidInput(f"The answer for {feature!r} must be text, a number or a boolean; got {value!r}.")
+            with self._all_or_nothing():
+                self._record("answer", feature, plain(value), 0.0)
+            return
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
@@ -220,6 +265,11 @@ class Session:
 
     def unavailable(self, feature: str) -> None:
         """Mark a feature as unavailable for this case; it is not suggested again and not charged."""
+        if feature in self._pilots:
+            self._check_pilot(feature)
+            with self._all_or_nothing():
+                self._record("unavailable", feature, None, 0.0)
+            return
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
@@ -255,6 +305,7 @@ class Session:
             "guarantee": self._guarantee(),
             "guaranteed": isinstance(self._stop, CalibratedStop) and suggestion is None and not self._void(),
             "handover": self._handed_over(),
+            "pilot": self._pilot_answers(),
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
@@ -309,7 +360,7 @@ class Session:
         """How answering `feature` leaves the path that the stop was calibrated for; empty if it does not."""
         if not isinstance(self._stop, CalibratedStop):
             return ""
-        suggestion = self.suggest()
+        suggestion = self._next()
         if suggestion is None:
             return f"{feature!r} was answered after the stop"
         if feature == suggestion.feature or price == suggestion.cost == 0:  # free features come first, in any order
@@ -357,6 +408,10 @@ class Session:
         except BaseException:
             self.undo()
             raise
+
+    def _check_pilot(self, feature: str) -> None:
+        if feature in self._pilots_known or feature in [step["feature"] for step in self._trace]:
+            raise InvalidInput(f"{feature!r}, a pilot item, was asked already; undo() that first.")
 
     def _unknown_feature(self, feature: str) -> int:
         i = self._schema.position(feature)

@@ -60,7 +60,9 @@ def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> S
     if not len(candidates):
         return SuggestedSet([], 0.0, 0.0)
     joint = _joint_gain(case, _completing(case, policy))
-    search = SetSearch(joint, case.prices, case.mask[0], candidates, MOST_CANDIDATES)
+    rules, known = case.schema.rules, case.mask[0]
+    possible = None if rules is None else lambda features: rules.together(features, known)
+    search = SetSearch(joint, case.prices, known, candidates, MOST_CANDIDATES, possible=possible)
     found = search.best(most)
     names = [state.schema.features[i] for i in sorted(found)]
     return SuggestedSet(names, search.price(found), search.gain(found))

@@ -73,6 +73,29 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     return found
 
 
+def why_pilot(state: Acquisition, suggestion: Suggestion, desk: Desk) -> Reasons:
+    """Why a pilot item comes next: because the rules of the house scatter it in."""
+    decision, probability = _decision_now(state)
+    then = suggestion.ranking[1:][:MOST_ALTERNATIVES]
+    found: Reasons = {
+        "advice": "ask",
+        "decision": decision,
+        "probability": probability,
+        "feature": suggestion.feature,
+        "price": 0.0,
+        "reason": "It is a pilot item: its answer is kept, and does not change the prediction.",
+        "change": 0.0,
+        "outcomes": [],
+        "alternatives": [{"feature": name, "price": price, "relative_gain": None} for name, price, _ in then],
+        "hint": None,
+        "text": "",
+    }
+    others = "; ".join(f"{desk.label(name)} ({desk.money(price)})" for name, price, _ in then)
+    lines = [f"Next: {suggestion.feature}. {found['reason']}", _so_far(found, _is_novel(state)), f"Then: {others}."]
+    found["text"] = "\n".join(lines)
+    return found
+
+
 def _decision_now(state: Acquisition) -> tuple[Any, float]:
     """The label of the current decision, and its probability."""
     proba = state.belief.proba
@@ -179,6 +202,10 @@ def _nothing_left(state: Acquisition, desk: Desk) -> str:
     costly = [i for i in unknown if not affordable(now[i], left)]
     if not len(unknown):
         return "Nothing is left to ask."
+    if not costly and state.barred()[0, unknown].any():
+        return (
+            "Nothing more is asked: the rules of the house bar what is left, or it can no longer change the prediction."
+        )
     if not costly:
         return "Nothing more is asked: the features left can no longer change the prediction."
     cheapest = min(costly, key=now.__getitem__)

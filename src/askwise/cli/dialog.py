@@ -167,6 +167,8 @@ class Dialog:
         Inside a group undo goes back one column. Without a `suggestion` the feature was volunteered: `given` is typed.
         What was asked for counts as volunteered if each value was typed as NAME = VALUE.
         """
+        if feature not in self.schema.features:
+            return self._ask_pilot(feature)
         columns = [self.schema.columns[j] for j in self.schema.feature_columns[self.schema.position(feature)]]
         given = given or {}
         named = set(given)
@@ -191,6 +193,22 @@ class Dialog:
                 given[left[k - 1].name] = reply
         volunteered = suggestion is None or (bool(given) and named == set(given))
         return feature, as_answer(self.schema, feature, given) if given else None, volunteered
+
+    def _ask_pilot(self, feature: str) -> Any:
+        """(feature, text, False) or a command, for a question that the model does not know."""
+        print_indented(self.console, "any text")
+        while (text := self._typed()) is not None:
+            command = parse_command(Column(feature, object, ()), text)
+            if command is Command.SKIP:
+                return feature, None, False
+            if command in (Command.STOP, Command.UNDO):
+                return command
+            if text and command is None:
+                return feature, text, False
+            self._help() if command is Command.HELP else print_indented(
+                self.console, self.session.why(self.desk)["text"]
+            )
+        return Command.STOP
 
     def _read(self, column: Column, name: str) -> Any:
         """One cell, (column, cell) if typed as NAME = VALUE, or a command; asked for until it can be used."""

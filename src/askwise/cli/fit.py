@@ -64,6 +64,10 @@ TrainOption = Annotated[Train | None, typer.Option(help="A model to train on the
 PricesFile = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="The price list (see askwise prices); default: 1 each.")
 ]
+RulesFile = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="Rules of the house in TOML: which features may be asked when."),
+]
 Classes = Annotated[
     str | None,
     typer.Option(metavar="A,B,...", help="The classes in the order of the outputs of a booster, .onnx or .pt2 model."),
@@ -122,6 +126,7 @@ def fit(
     train: TrainOption = None,
     prices: PricesFile = None,
     groups: GroupsFile = None,
+    rules: RulesFile = None,
     classes: Classes = None,
     calibrate: Calibrate = None,
     agreement: Agreement = None,
@@ -141,7 +146,7 @@ def fit(
     _check(model, train, classes, budget)
     _check_share("--agreement", agreement, "--calibrate", calibrate)
     _check_share("--accuracy", accuracy, "--handover", handover)
-    for path in (table, prices, groups, calibrate, handover, model, key_file):
+    for path in (table, prices, groups, rules, calibrate, handover, model, key_file):
         if path is not None:
             check_path(path)
     check_place(output)
@@ -153,7 +158,7 @@ def fit(
 
     with progress(4 + (calibrate is not None) + (handover is not None)) as say:
         say("reading the files")
-        work = Fitting(table, target, reading, prices, groups)
+        work = Fitting(table, target, reading, prices, groups, rules)
         say("loading the model" if model else "preparing the model")
         estimator = work.load(model, classes, trust or []) if model else make_model(train or Train.forest, seed)
         say("fitting")
@@ -235,6 +240,7 @@ def _facts(selector: DynamicFeatureSelector, dataset: Dataset, desk: Desk, model
         "classes": ", ".join(map(str, selector.classes_.tolist())),
         "chosen": "; ".join(choices_in_words(selector.choices_)),
         "everything": f"costs {desk.amount(selector.prices_.total())}",
+        "rules": None if selector.schema_.rules is None else ", ".join(map(repr, selector.schema_.rules.rules)),
         "stop": None if stop is None else stop.promise,
         "kept": None if stop is None else _kept_in_words(stop),
         "handover": None if selector.handover_ is None else selector.handover_.promise,

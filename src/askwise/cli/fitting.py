@@ -20,6 +20,7 @@ from askwise.options import AdaptationName
 from askwise.persistence.model_file import read_model
 from askwise.progress import interruptible
 from askwise.selector import DynamicFeatureSelector
+from askwise.table.constraints import house_rules, read_rules
 from askwise.table.desk import Desk
 from askwise.table.prices import Prices
 from askwise.table.reading import garbled, read_table
@@ -33,15 +34,28 @@ class Fitting:
     ----------
     path, target, reading
         The table, the column that holds the class, and how to read it.
-    prices, groups
-        The price list and the groups of columns, if there are any.
+    prices, groups, rules
+        The price list, the groups of columns and the rules of the house, if there are any.
     """
 
-    def __init__(self, path: Path, target: str, reading: Reading, prices: Path | None, groups: Path | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        target: str,
+        reading: Reading,
+        prices: Path | None,
+        groups: Path | None,
+        rules: Path | None = None,
+    ) -> None:
         self.target, self.reading = target, reading
         self.dataset, encoding = load_user_table(path, target, reading)
         self.groups = read_groups(groups)
         schema = read_schema(self.dataset.X, self.groups)[0]
+        self.rules = None if rules is None else read_rules(rules)
+        try:
+            house_rules(self.rules, schema)
+        except InvalidInput as error:
+            raise InvalidInput(f"{rules}: {error}") from None
         self.prices, desk = Prices(), Desk()
         if prices is not None:
             self.prices, desk = read_price_list(prices, schema, {target, *(reading.drop or ())}, encoding)
@@ -71,6 +85,7 @@ class Fitting:
             groups=self.groups,
             adaptation=cast("AdaptationName", adaptation),  # checked by fit
             budget=budget,
+            constraints=self.rules,
             random_state=seed,
             progress="auto",
         )

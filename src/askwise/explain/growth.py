@@ -133,7 +133,8 @@ class Grower:
         """The chart with at most `max_depth` questions on a path."""
         state = self.start.take(slice(None))
         for feature in np.flatnonzero(np.asarray(state.prices.costs) == 0):
-            state.receive(np.where(state.available[:, feature], feature, -1), self.truth)
+            asked = state.available[:, feature] & ~state.barred()[:, feature]
+            state.receive(np.where(asked, feature, -1), self.truth)
         return self._node(self._arrive(np.arange(len(self.truth)), state), max_depth)
 
     def _arrive(self, rows: np.ndarray, state: Acquisition, used: frozenset[int] = frozenset()) -> Arrived:
@@ -144,8 +145,9 @@ class Grower:
             buyable = part.buyable()
             free = buyable & (part.prices.now(part.mask) == 0)
             scores.append(np.where(free, np.inf, part.choose(self.policy, buyable)[1]))
-            stopped.append(self.stop.stops(part) & ~free.any(axis=1))
-        return Arrived(rows, state, np.concatenate(scores), np.concatenate(stopped), used)
+            stopped.append(self.stop.stops(part) & ~part.required(buyable).any(axis=1))
+        scored = np.where(state.barred().any(axis=0), -np.inf, np.concatenate(scores))  # all are asked, or none is
+        return Arrived(rows, state, scored, np.concatenate(stopped), used)
 
     def _node(self, here: Arrived, depth: int) -> Node:
         for _ in range(MOST_TRIED):

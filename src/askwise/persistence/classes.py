@@ -34,6 +34,7 @@ OWN_PARTS = (
     "selector",
     "stopping",
     "table.columns",
+    "table.constraints",
     "table.prices",
     "table.rows",
     "table.schema",

@@ -93,6 +93,8 @@ def _alone_or_in_pairs(state: Acquisition, found: Savings, buyable: np.ndarray, 
     price -= state.prices.total(state.mask)[:, None]
     possible = np.take_along_axis(buyable[:, None], found.pairs, axis=2).all(axis=2)
     possible &= affordable(price, state.left[:, None])
+    if state.schema.rules is not None:
+        possible &= ~state.schema.rules.excluding[found.pairs[..., 0], found.pairs[..., 1]]
     in_pairs = np.where(possible, per_cost(found.paired, price), -np.inf)
     scores = per_cost(found.single, now)
     for side in (0, 1):

@@ -239,7 +239,8 @@ def _valued(
     had[np.arange(len(first)), first] = True
     own = state.prices.now(state.mask[[r]])[0, first]
     costs = state.prices.now(had)
-    allowed = buyable & affordable(own[:, None] + costs, state.left[r])
+    allowed = affordable(own[:, None] + costs, state.left[r])
+    allowed = allowed & (buyable if state.schema.rules is None else state.followers(r, first))
     value, price = seconds.values(gain, costs, allowed, rule, state.left[r])
     return value, own + price
 

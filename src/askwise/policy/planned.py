@@ -106,7 +106,7 @@ class Planned(Greedy):
         limited = np.isfinite(state.left)
         if limited.any():
             part = state.rows.take(limited), state.mask[limited], state.available[limited], state.left[limited]
-            promise = self.plans_.promise(*part, state.prices)
+            promise = self.plans_.promise(*part, state.prices, state.schema.rules)
             best = promise.max(axis=1, keepdims=True)
             some = np.isfinite(best)
             less = np.where(some, promise, 0.0) - np.where(some, best, 0.0)

@@ -95,7 +95,8 @@ def full_runs(
     """Run cases of which nothing is known until the budget or the features are used up."""
     state.left = np.full(len(truth), budget)
     run = run_episodes(state, truth.values, policy, progress=progress)
-    free_next = np.column_stack([(run.order >= 0) & (run.costs == 0), np.zeros(len(truth), dtype=bool)])
+    free_next = (run.order >= 0) & ((run.costs == 0) | _leading_to_mandatory(run.order, state.schema))
+    free_next = np.column_stack([free_next, np.zeros(len(truth), dtype=bool)])
     return FullRuns(
         certainty=np.where(free_next, -np.inf, run.decision_is_final),
         decision=run.decision,
@@ -106,6 +107,16 @@ def full_runs(
         proba=None if labels is None else run.proba,
         final=run.final,
     )
+
+
+def _leading_to_mandatory(order: np.ndarray, schema: Schema) -> np.ndarray:
+    """(n, T) purchases of what is mandatory, and those before them of what comes first: no case stops there."""
+    found = np.zeros(order.shape, dtype=bool)
+    if schema.rules is not None:
+        found = schema.rules.must[order] & (order >= 0)
+        for t in range(order.shape[1] - 2, -1, -1):
+            found[:, t] |= schema.rules.first[order[:, t]] & found[:, t + 1] & (order[:, t] >= 0)
+    return found
 
 
 def runs_of_folds(

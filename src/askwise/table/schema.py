@@ -7,7 +7,7 @@ completed arrays back into exactly the kind of table that the wrapped model was 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_array
 from askwise.errors import InvalidInput
 from askwise.table.columns import LARGEST_EXACT_INTEGER, Column, cast, is_missing, read_column
 from askwise.table.rows import EncodedRows
+
+if TYPE_CHECKING:
+    from askwise.table.constraints import HouseRules
 
 
 class Schema:
@@ -31,6 +34,9 @@ class Schema:
 
     rows_per_call = 65_536
     """Maximum number of rows per call of the model."""
+
+    rules: HouseRules | None = None
+    """Which features may be asked when (`askwise.constraints`); None = any, at any time."""
 
     def __init__(
         self, columns: Sequence[Column], framed: bool, groups: Mapping[str, Sequence[Any]] | None = None

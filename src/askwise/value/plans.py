@@ -8,6 +8,7 @@ import numpy as np
 
 from askwise.predict.conditional import ConditionalPredictor
 from askwise.predict.similarity import Neighbors
+from askwise.table.constraints import HouseRules
 from askwise.table.prices import Prices, affordable
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
@@ -63,11 +64,21 @@ class Plans:
         return np.asarray(values.round(DIGITS))
 
     def promise(
-        self, rows: EncodedRows, mask: np.ndarray, available: np.ndarray, left: np.ndarray, prices: Prices
+        self,
+        rows: EncodedRows,
+        mask: np.ndarray,
+        available: np.ndarray,
+        left: np.ndarray,
+        prices: Prices,
+        rules: HouseRules | None = None,
     ) -> np.ndarray:
         """(n, M) expected gain of the best set with each feature that the money `left` (n,) completes; -inf: none."""
+        if rules is not None:
+            available = available & ~rules.hopeless(mask, rows.values)
         lacking = (~mask & ~available & (np.asarray(prices.costs) > 0)).astype(float) @ self.sets.T > 0
         within = affordable(prices.added(mask, self.sets), left[:, None]) & ~lacking
+        if rules is not None:
+            within &= ~rules.too_many(mask, self.sets)
         values = np.where(within, self.values(rows), -np.inf)
         found = [values[:, with_it].max(axis=1, initial=-np.inf) for with_it in self.sets.T]
         return np.where(mask, -np.inf, np.stack(found, axis=1))
@@ -88,16 +99,22 @@ def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) 
     answers = predictor.model_(EncodedRows(predictor.pool_[:n]))[:, : len(predictor.classes_)]
     labels, weights = predictor.pool_labels()[:n], np.full(n, 1 / n)
     joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, LABEL_PRIOR)
-    free = np.asarray(prices.costs) == 0
+    free, rules = np.asarray(prices.costs) == 0, schema.rules
+    start = (
+        free
+        if rules is None
+        else rules.must | (free & ~rules.hopeless(rules.must[None], np.full((1, len(schema.columns)), np.nan))[0])
+    )
     search = SetSearch(
         joint,
         prices,
         np.zeros(len(free), dtype=bool),
-        np.flatnonzero(~free),
+        np.flatnonzero(~start),
         MOST_CANDIDATES,
-        start=frozenset(np.flatnonzero(free).tolist()),
+        start=frozenset(np.flatnonzero(start).tolist()),
         least_gain=LEAST_GAIN,
         n_tried=N_TRIED,
+        possible=None if rules is None else rules.together,
     )
     for level in LEVELS:
         search.best(level * prices.total())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from askwise.table.prices import Prices, affordable
@@ -36,6 +38,8 @@ class SetSearch:
         A feature that adds less to a set is left out.
     n_tried
         Features that are tried at each step: those that added most when they were last tried; None = all.
+    possible
+        Whether features (M,) bool may be had together, beyond those that are known; None = always.
 
     Attributes
     ----------
@@ -53,9 +57,11 @@ class SetSearch:
         start: Set = frozenset(),
         least_gain: float = LEAST_BETTER,
         n_tried: int | None = None,
+        possible: Callable[[np.ndarray], bool] | None = None,
     ) -> None:
         self.joint, self.prices, self.known, self.start = joint, prices, known, start
         self.least_gain = least_gain
+        self.possible = possible
         alone = np.array([joint.gain(joint.distances(i)) for i in candidates])
         worth = by_rule(alone, prices.now(known[None])[0, candidates], "root")
         self.candidates = candidates[np.argsort(-worth, kind="stable")[:most_candidates]].tolist()
@@ -89,6 +95,11 @@ class SetSearch:
         mask[list(chosen)] = True
         return mask
 
+    def allowed(self, chosen: Set, most: float) -> bool:
+        """Whether a set costs at most `most`, and its features may be had together."""
+        within = bool(affordable(self.price(chosen), most))
+        return within and (self.possible is None or self.possible(self.mask(chosen)))
+
     def best(self, most: float) -> Set:
         """The best set found that costs at most `most`."""
         return max((self._run(rule, most) for rule in RULES), key=self.gain)
@@ -108,7 +119,7 @@ class SetSearch:
         while True:
             paid = self.price(chosen)
             price = {i: self.price(chosen | {i}) for i in self.candidates if i not in chosen}
-            within = [i for i in price if affordable(price[i], most)]
+            within = [i for i in price if self.allowed(chosen | {i}, most)]
             cost = np.array([price[i] - paid for i in within])
             tried = _ranked(within, added, cost, rule)[: self.n_tried]
             added |= {i: self.gain(chosen | {i}) - self.gain(chosen) for i in tried}
@@ -123,7 +134,7 @@ class SetSearch:
         others = [i for i in self.candidates if i not in chosen]
         tried = sorted(others, key=lambda i: -added[i])[: self.n_tried]
         swaps = [chosen - {i} | {j} for i in sorted(chosen - self.start) for j in tried]
-        swaps = [new for new in swaps if affordable(self.price(new), most)]
+        swaps = [new for new in swaps if self.allowed(new, most)]
         best = max(swaps, key=self.gain, default=None)
         return best if best is not None and self.gain(best) > self.gain(chosen) + LEAST_BETTER else None
 

@@ -214,7 +214,7 @@ class Cases:
                 self._check_usual(str(request.feature), request.value, "value")
 
     def _check_feature(self, feature: str | None, field: str) -> None:
-        if feature not in self._selector.schema_.features:
+        if feature not in (*self._selector.schema_.features, *self._description.pilots):
             raise Refused(422, f"There is no feature {feature!r}; /api/selector lists them.", field)
 
     def _check_usual(self, feature: str, value: Any, field: str) -> None:

@@ -46,7 +46,7 @@ class Description:
         stop, budget = getattr(selector, "stop_", None), getattr(selector, "budget", None)
         handover = getattr(selector, "handover_", None)
         return {
-            "features": [self._feature(i) for i in range(len(selector.schema_.features))],
+            "features": [*map(self._feature, range(len(selector.schema_.features))), *map(self._pilot, self.pilots)],
             "classes": [plain(label) for label in selector.classes_],
             "currency": self.desk.currency,
             "everything": float(selector.prices_.total()),  # set-ups that tests share are paid once
@@ -57,11 +57,20 @@ class Description:
             "texts": {"name": self._name},
         }
 
+    @property
+    def pilots(self) -> list[str]:
+        """The pilot items of the rules of the house: questions that the model does not know."""
+        rules = self._selector.schema_.rules
+        return [] if rules is None else [rule.features[0] for rule in rules.pilots]
+
     def unusual(self, feature: str, value: Any) -> str | None:
         """Why a value should be confirmed; None if it is within the range, or is no number."""
         cells = value if isinstance(value, Mapping) else {feature: value}
         found = (self.desk.shown(str(name)).unusual(cell) for name, cell in cells.items())
         return next((f"{message} Confirm it if it is right." for message in found if message is not None), None)
+
+    def _pilot(self, name: str) -> dict[str, Any]:
+        return {"name": name, **vars(self.desk.shown(name)), "price": 0.0, "kind": "text", "pilot": True}
 
     def _feature(self, i: int) -> dict[str, Any]:
         schema = self._selector.schema_

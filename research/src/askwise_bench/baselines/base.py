@@ -19,6 +19,7 @@ from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.randomness import generator
 from askwise.stopping.calibrated_stop import CalibratedStop
 from askwise.stopping.rules import Stopping
+from askwise.table.constraints import Rule, house_rules
 from askwise.table.prices import as_prices
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema, read_table
@@ -36,8 +37,8 @@ class Baseline(FeatureAcquirer):
 
     Parameters
     ----------
-    costs, groups
-        Prices and groups of columns, as in `DynamicFeatureSelector`.
+    costs, groups, constraints
+        Prices, groups of columns and rules of the house, as in `DynamicFeatureSelector`.
     random_state, progress
         Seed, and whether to show a progress bar.
     """
@@ -47,6 +48,7 @@ class Baseline(FeatureAcquirer):
 
     costs: Any = None
     groups: Mapping[str, Sequence[Any]] | None = None
+    constraints: Sequence[Rule] | None = None
     random_state: Any = None
     progress: bool | str = False
 
@@ -54,6 +56,7 @@ class Baseline(FeatureAcquirer):
         """Train on rows, complete or not (NaN = unavailable), and their labels."""
         check_limits(self)
         self.schema_, rows = read_table(X, self.groups)
+        self.schema_.rules = house_rules(self.constraints, self.schema_)
         X = self._table(X, reset=True)
         y = check_labels(X, y)
         self.features_ = self.schema_.features
