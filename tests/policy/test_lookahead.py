@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector
-from askwise.datasets import make_switch
+from askwise.datasets import make_cube_nm, make_switch
 from askwise.policy import Greedy, Lookahead
 from askwise.policy.lookahead import ANSWERS_TO_SCREEN
 from askwise.value.lookahead import total_effects
@@ -125,11 +125,32 @@ def test_the_gate_is_found_when_something_else_is_known(selector):
     assert session.suggest().feature.startswith("c_")
 
 
-def test_once_the_gates_are_known_it_is_greedy_for_what_the_labels_say(switch, selector):
+def test_once_the_gate_is_known_half_is_what_the_labels_of_similar_rows_say_and_half_what_all_with_its_outcome_do(
+    switch, selector
+):
     known = switch.X[:10].assign(**{name: np.nan for name in switch.X if name != "switch"})
     greedy = selector.with_policy(Greedy(selector.with_policy("greedy").policy_.value_.by_labels()))
-    assert_allclose(selector.ranking(known), greedy.ranking(known))
-    assert_allclose(selector.gains(known), greedy.gains(known))
+    gated, values = selector.policy_.gated_, selector._encode(known).values
+    mixed = gated.mixed(greedy.gains(known), ~np.isnan(known.to_numpy()), values)
+    assert_allclose(selector.ranking(known), mixed)
+    assert_allclose(selector.gains(known), mixed)
+    number = gated.outcomes.number(values)
+    assert_allclose(gated.usual.argmax(axis=1)[number] // 3, switch.X["switch"][:10])
+
+
+def test_in_cube_nm_all_purchases_are_of_the_context_and_of_the_block_that_it_names():
+    made = make_cube_nm(700, 4, random_state=0)
+    owner = wrapped(made.X, made.y, groups=made.groups)
+    X, y = made.sample(80, random_state=1)
+    order = owner.acquire(X, budget=6).order
+    assert (np.array(owner.features_)[order[:, 0]] == "context").all()
+    right = order[:, 1:] // 10 == X.filter(like="context").to_numpy().argmax(axis=1)[:, None]
+    assert right.mean() > 0.95
+    told = owner.choices_["policy"]["lookahead"]["once_a_gate_is_known"]
+    assert told["gate"] == "context"
+    assert all(len({name[0] for name in best}) == 1 for best in told["tells_most_after_each_outcome"])
+    plain = owner.with_policy("greedy").acquire(X, budget=6).predict()
+    assert np.mean(owner.acquire(X, budget=6).predict() == y) > np.mean(plain == y) + 0.15
 
 
 def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_features():

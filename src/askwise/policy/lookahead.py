@@ -10,10 +10,12 @@ from askwise.acquisition import Acquisition
 from askwise.epistemic import BeliefModel
 from askwise.policy.base import PolicyContext
 from askwise.policy.greedy import Greedy
+from askwise.predict.conditional import ConditionalPredictor
 from askwise.table.prices import Prices, affordable
 from askwise.table.rows import EncodedRows
 from askwise.uncertainty import SMALLEST
 from askwise.value import NeighborValue, by_rule, per_cost
+from askwise.value.gated import GatedGains
 from askwise.value.lookahead import LabelsAhead, SecondGains, outcomes_of_seconds, second_gains, total_effects
 
 AT_THE_START, LATER = 2000, 400
@@ -45,8 +47,10 @@ class Lookahead(Greedy):
     gate is not known yet, for the gates and the features with the highest gains, at most 8 in all; otherwise the gain
     of a feature counts alone. Where the money left pays for only one more feature, it does as well. If a gate comes
     first, all later gains are those of the labels of similar training rows: models often have not learned well which
-    features matter when. ``policy="auto"`` uses it where there are gates; these are determined as if all prices were
-    equal.
+    features matter when. And once the gate that says most is known, half of a gain is what the feature tells in all
+    training rows in which this gate turned out alike (`gated_`): the few rows that resemble the case in everything do
+    not say which features matter. ``policy="auto"`` uses `Lookahead` where there are gates; these are determined as if
+    all prices were equal.
 
     Parameters
     ----------
@@ -57,7 +61,8 @@ class Lookahead(Greedy):
     ----------
     gates_ : (G,) positions of the features that it pays to look ahead from
     considered_ : (A,) positions of the features that were valued with their followers
-    lookahead_ : dict, ready for JSON: whether it pays, the gates, and the first features compared with their gains
+    gated_ : what features tell after each outcome of the gate that says most, `GatedGains`; None without gates
+    lookahead_ : dict, ready for JSON: whether it pays, the gates, what then tells most, and the first features compared
 
     Examples
     --------
@@ -74,6 +79,7 @@ class Lookahead(Greedy):
     """
 
     reason = "It has the highest expected gain, weighed against its price, counting what it says to ask next."
+    gated_: GatedGains | None = None
 
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
@@ -103,8 +109,18 @@ class Lookahead(Greedy):
         ]
         later_gates = self._confirmed(self._gates(later, after, usual)[0], greedy, first)
         self.gates_ = np.union1d(gates, later_gates).astype(int)
+        self.gated_ = self._learned(predictor) if self.pays and context.schema.tabular else None
         self.lookahead_ = self._report(start, best)
         return self
+
+    def _learned(self, predictor: ConditionalPredictor) -> GatedGains:
+        return GatedGains.learned(
+            self.gates_, predictor.pool_, self._scaled, predictor.pool_labels(), predictor.schema_
+        )
+
+    def weighed(self, discrepancy: np.ndarray, epistemic: np.ndarray, state: Acquisition) -> np.ndarray:
+        found = super().weighed(discrepancy, epistemic, state)
+        return found if self.gated_ is None else self.gated_.mixed(found, state.mask, state.rows.values)
 
     @property
     def pays(self) -> bool:
@@ -218,9 +234,11 @@ class Lookahead(Greedy):
         greedy, names = int(super().scores(start)[0].argmax()), start.schema.features
         value = _valued(self._start, self.worth(start)[0], ~start.mask[0], start, 0, self.price_rule)[0].mean(axis=0)
         instead = float(value[self.considered_ == greedy][0])
+        known = {} if self.gated_ is None else {"once_a_gate_is_known": self.gated_.described(names)}
         return {
             "pays": self.pays,
             "gates": [names[i] for i in self.gates_],
+            **known,
             "greedy_first": names[greedy],
             "two_step_gain_of_greedy_first": instead,
             "best_first": names[self.considered_[best]],

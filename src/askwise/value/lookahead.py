@@ -89,7 +89,7 @@ def second_gains(
 ) -> SecondGains:
     """From the completions of one case and the `answers` (K, C) on them; `scores` (N, D) are those of the pool."""
     index, weights = completions.index[0], completions.weights[0]
-    level, n_features = _levels(scores[index], schema, first), len(schema.features)
+    level, n_features = levels_of(scores[index], schema, first), len(schema.features)
     counts = _counts(level)
     n_levels, widest = counts.shape[1], -(-int(counts.max()) // 2)
     after = np.zeros((len(first), 2, n_levels, n_features))
@@ -133,7 +133,7 @@ class LabelsAhead:
         before = np.sum([self.joint.distances(i) for i in {first, *known.tolist()}], axis=0)
         others = [j for j in range(len(self.schema.features)) if j not in {first, *known.tolist()}]
         gains = np.stack([self.joint.gains(before + self.joint.distances(j)) for j in others], axis=1)  # (R, others)
-        level = _levels(self.scores, self.schema, np.array([first]))
+        level = levels_of(self.scores, self.schema, np.array([first]))
         counts = _counts(level)[0]
         rows, there = (part[0] for part in _halves(level, len(counts), -(-int(counts.max()) // 2)))  # (2, L, W)
         means = (gains[rows] * there[..., None]).sum(axis=2) / np.maximum(there.sum(axis=2), 1)[..., None]
@@ -169,7 +169,7 @@ def _counts(level: np.ndarray, weights: np.ndarray | None = None, n_levels: int 
     return np.bincount(number.ravel(), each, minlength=n * n_levels).reshape(n, n_levels)
 
 
-def _levels(scores: np.ndarray, schema: Schema, features: np.ndarray) -> np.ndarray:
+def levels_of(scores: np.ndarray, schema: Schema, features: np.ndarray) -> np.ndarray:
     """(K, A) the outcome of first features in each completion, from its scores (K, D); rare ones are one outcome."""
     columns = [schema.feature_columns[a] for a in features]
     cells = scores[:, [of_feature[0] for of_feature in columns]]  # of an image patch, the first number
