@@ -320,3 +320,13 @@ def test_a_rule_is_data():
     assert rule.condition == (1, 2)
     assert dataclasses.asdict(rule)["kind"] == "only_if"
     assert repr(at_most(2, ["a", "b"])) == "at_most(2, of=['a', 'b'])"
+
+
+def test_calibration_visits_states_that_the_rules_allow():
+    """Also where only few features may ever be known, and with the gains that are learned from these states."""
+    rules = [at_most(3, of=NAMES), requires("a", "c"), only_if("b", "d", "> 0"), mandatory("f")]
+    made = DynamicFeatureSelector(LogisticRegression(), constraints=rules, epistemic=None, random_state=0).fit(*data())
+    assert made.calibration_ is not None
+    assert made.usual_gains_ is not None
+    run = made.acquire(data(30, 8)[0])
+    assert all(order[0] == "f" and len(order) == 3 for order in orders(run))

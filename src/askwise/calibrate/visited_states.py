@@ -262,3 +262,5 @@ def _acquire_one_by_one(state: Acquisition, truth: np.ndarray, policy: Policy, w
         if not buyable.any():
             return
         state.receive(state.choose(policy, buyable)[0], truth)
+        if isinstance(policy, _NotingGains):  # it keeps the gains in the first state only
+            policy = policy.policy
