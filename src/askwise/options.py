@@ -113,6 +113,7 @@ def policy_choice(policy: Any, fitted: Policy, features: list[str]) -> dict[str,
     if isinstance(fitted, Distilled):
         found |= {"exact": type(exact).__name__, "distilled": fitted.report_}
     reports = {"lookahead": getattr(exact, "lookahead_", None), "plans": getattr(exact, "planned_", None)}
+    reports["compared"] = getattr(exact, "compared_", None)
     usual = getattr(exact, "usual_", None)
     reports["usual_gains"] = None if usual is None else usual.described(features)
     return found | {name: report for name, report in reports.items() if report is not None}
@@ -121,12 +122,15 @@ def policy_choice(policy: Any, fitted: Policy, features: list[str]) -> dict[str,
 def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
     """The fitted policy; for ``"auto"`` a greedy one where it does not pay to look ahead, with plans at unequal prices.
 
-    At equal prices every set of so many features costs the same; plans have been compared at unequal prices only.
+    For images it is the order that is best on held-out ones (`askwise.vision.BestOrder`). At equal prices every set of
+    so many features costs the same; plans have been compared at unequal prices only.
     """
-    if policy != "auto" or not isinstance(fitted, Lookahead):
+    settle = getattr(fitted, "settled", None)
+    if policy != "auto" or settle is None:
         return fitted
-    found = fitted.settled()
-    return found if found is fitted or context.prices.uniform else Planned.around(found, context)
+    found: Policy = settle()
+    plans = isinstance(fitted, Lookahead) and found is not fitted and not context.prices.uniform
+    return Planned.around(found, context) if plans and isinstance(found, Greedy) else found
 
 
 def learns_gains(policy: Any, fitted: Policy) -> bool:

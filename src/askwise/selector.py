@@ -259,6 +259,24 @@ class DynamicFeatureSelector(FeatureAcquirer):
         other.stop_ = other.handover_ = None  # calibrated for another policy
         return other
 
+    def around(self, predictor: SubsetPredictor) -> Self:
+        """The same with another fitted `predictor` of the same model; members and policy are fitted to it again.
+
+        This selector is not changed. What was calibrated for the other predictor is dropped.
+        """
+        check_is_fitted(self, "policy_")
+        other = copy.copy(self)
+        kind = None if self.epistemic_ is None else self.epistemic
+        epistemic = options.make_epistemic(kind, predictor, self._seeds["epistemic"], self.n_jobs, self.progress)
+        fitted = None if epistemic is None else epistemic.fit(predictor)
+        other.beliefs_ = BeliefModel(predictor, fitted, self.beliefs_.novelty, self.beliefs_.error_costs)
+        other.predictor_, other.epistemic_, other.calibration_ = predictor, fitted, None
+        other.policy_ = other._chosen_policy()
+        described = options.policy_choice(self.policy, other.policy_, self.features_)
+        other.choices_ = {**self.choices_, "policy": described}
+        other.stop_ = other.handover_ = None
+        return other
+
     def _unseen(self, X_unseen: Any, y_unseen: Any) -> tuple[EncodedRows, np.ndarray]:
         """The rows to calibrate on, encoded, and their labels as positions."""
         if self.calibration is None or X_unseen is None or y_unseen is None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from askwise.images.dropout import PatchDropout
     from askwise.images.grid import PatchGrid
     from askwise.images.networks import small_cnn
+    from askwise.images.on_policy import OnPolicyTraining
+    from askwise.images.orders import BestOrder
     from askwise.images.pictures import filmstrip
     from askwise.images.predictors import PatchNetwork
     from askwise.images.similar_answers import SimilarImagePredictor, SimilarImageValue
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from askwise.images.value import PatchValueNetwork
 
 _HOMES = {
+    "BestOrder": "orders",
+    "OnPolicyTraining": "on_policy",
     "PatchDropout": "dropout",
     "PatchGrid": "grid",
     "PatchNetwork": "predictors",
@@ -31,6 +35,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "BestOrder",
+    "OnPolicyTraining",
     "PatchDropout",
     "PatchGrid",
     "PatchNetwork",

@@ -192,7 +192,8 @@ def around_images():
     grid = vision.PatchGrid(2, 2)
     value = vision.PatchValueNetwork(rounds=1, n_states=20, epochs=1, n_candidates=2, hidden=4, batch_size=16)
     adapted = vision.PatchNetwork(pretrain_epochs=1, adapter_epochs=1)
-    yield "images", selector(net, groups=grid).fit(*images)
+    yield "images", selector(net, groups=grid, policy="greedy").fit(*images)
+    yield "default order", selector(net, groups=grid, policy=vision.BestOrder()).fit(*images)
     yield "patch network", selector(net, groups=grid, adaptation="mean", policy=Greedy(value)).fit(*images)
     yield (
         "adapted",

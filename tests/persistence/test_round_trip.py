@@ -57,6 +57,7 @@ NOT_KEPT = {
     "Flowchart": "a result",
     "Grouping": "a protocol",
     "HeldOutStates": "while a value network is trained",
+    "OnPolicyTraining": "a way of training",
     "OncePerState": "while budgets are compared",
     "OnnxModel": "a model from a file, tested below",
     "PolicyMasks": "while a network is trained",

@@ -1,9 +1,10 @@
 """The meaning of the names of adaptations, epistemic estimators and policies for images.
 
-``"auto"`` is ``adaptation="conditional"`` (`SimilarImagePredictor`) with ``policy="greedy"`` by similar images
-(`SimilarImageValue`): nothing is trained, fitting takes seconds, and a step of one image takes about ten evaluations of
-the network. With any other adaptation ``"greedy"`` is the paper's value network. ``epistemic="auto"`` is dropout (30
-samples, before the last layer if the network has no dropout) for torch modules and distance for other models.
+``adaptation="auto"`` is ``"conditional"`` (`SimilarImagePredictor`): nothing is trained, and a step of one image takes
+about ten evaluations of the network. ``policy="auto"`` is `BestOrder`: patches in the middle first, unless a learned
+order or ``"greedy"`` is clearly better on held-out training images. ``"greedy"`` is by similar images
+(`SimilarImageValue`); with a `PatchNetwork`, by the paper's value network. ``epistemic="auto"`` is dropout (30 samples,
+before the last layer if the network has no dropout) for torch modules and distance for other models.
 ``policy="static"`` acquires patches in the middle first. The comparison behind these choices is in
 `docs/project/images.md`.
 """
@@ -16,9 +17,9 @@ from askwise.epistemic import EpistemicEstimator, FeatureDistance
 from askwise.errors import InvalidInput
 from askwise.images.dropout import PatchDropout
 from askwise.images.novelty import ImageNovelty
+from askwise.images.orders import BestOrder, value_for
 from askwise.images.predictors import PatchNetwork
-from askwise.images.similar_answers import SimilarImagePredictor, SimilarImageValue
-from askwise.images.value import PatchValueNetwork
+from askwise.images.similar_answers import SimilarImagePredictor
 from askwise.model.final_layer import torch_module
 from askwise.model.modules import dropout_layers, linear_layers
 from askwise.policy.base import Policy
@@ -66,8 +67,10 @@ def make_epistemic(
 
 def make_policy(policy: str, predictor: SubsetPredictor) -> Policy:
     """The policy that `policy` names."""
-    if policy in ("auto", "greedy"):
-        return Greedy(PatchValueNetwork() if isinstance(predictor, PatchNetwork) else SimilarImageValue())
+    if policy == "auto":
+        return BestOrder()
+    if policy == "greedy":
+        return Greedy(value_for(predictor))
     if policy == "static":
         schema: Any = predictor.schema_
         return Static(schema.grid.middle_first())

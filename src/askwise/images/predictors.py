@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -30,6 +30,7 @@ from askwise.table.subsets import sample
 FILLS = ("mean", "gray")
 FEATURES_KEPT = 16_000_000
 N_PROBES = 4
+Masks = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +150,15 @@ class PatchNetwork(SubsetPredictor):
             )
         self.fill_ = fill_image(rows, self.schema_, self.fill)
         rng = generator(self.random_state)
-        model = self._pretrained(rows, y, seed_from(rng)) if self.pretrain_epochs else self.model_
+        least, most = self.visible
+        model = self.model_
+        if self.pretrain_epochs:
+            model = self._trained(self.estimator_, (least, most), self.pretrain_epochs, seed_from(rng))
+        self._finish(model, rng)
+
+    def _finish(self, model: FrozenModel, rng: np.random.Generator) -> None:
+        """The last layer of the network, and what its adapter makes of it."""
+        rows, y = self.training_rows_, self.training_labels_
         self.layer_ = image_layer(model, rows, self.fill_)
         self.psi_: Layers | None = None
         if self.adapter_epochs:
@@ -157,11 +166,34 @@ class PatchNetwork(SubsetPredictor):
             with seeded(seed_from(rng)):
                 self.psi_ = self._adapted(rows, y, rng)
 
-    def _pretrained(self, rows: EncodedRows, y: np.ndarray, seed: int) -> FrozenModel:
+    def further(self, masks: Masks, epochs: int, seed: int) -> Self:
+        """The same with a copy of its network trained further, under `masks` of the training images.
+
+        Parameters
+        ----------
+        masks
+            Function of row numbers (n,), the number of patches and a generator that draws masks (n, M).
+        epochs, seed
+            Passes over the training images, and the seed of masks and training.
+        """
+        import torch
+
+        rng, n_patches = np.random.default_rng(seed), len(self.schema_.features)
+
+        def drawn(rows: Any) -> Any:
+            return torch.as_tensor(masks(rows.cpu().numpy(), n_patches, rng), device=rows.device)
+
+        other = copy.copy(self)
+        other._finish(self._trained(self.layer_.model.estimator, drawn, epochs, seed), rng)
+        return other
+
+    def _trained(self, estimator: Any, visible: Any, epochs: int, seed: int) -> FrozenModel:
+        """A copy of a network, trained for `epochs` with patches hidden."""
         import torch
 
         assert isinstance(self.schema_, ImageSchema)
-        network = copy.deepcopy(torch_module(self.estimator_))
+        rows, y = self.training_rows_, self.training_labels_
+        network = copy.deepcopy(torch_module(estimator))
         if network is None:
             raise InvalidInput(
                 "pretrain_epochs need a torch.nn.Module, which is copied and trained; got "
@@ -179,8 +211,8 @@ class PatchNetwork(SubsetPredictor):
             train_under_patches(
                 network,
                 PatchBatches(rows, y, self.schema_, self.fill_, network),
-                visible=(self.visible[0], self.visible[1]),
-                epochs=self.pretrain_epochs,
+                visible=visible,
+                epochs=epochs,
                 cosine=self.cosine,
                 **adam(self),
             )

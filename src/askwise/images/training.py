@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,26 +73,26 @@ def train_under_patches(
     network: Any,
     data: PatchBatches,
     *,
-    visible: tuple[float, float],
+    visible: tuple[float, float] | Callable[[Any], Any],
     cosine: bool = True,
     **options: Any,
 ) -> None:
     """Train `network` in place to classify images of which a random share of the patches is visible.
 
-    `options` are those of `askwise.networks.train`.
+    `visible` may also be a function of rows that draws their masks. `options` are those of `askwise.networks.train`.
     """
     from torch.nn.functional import cross_entropy
 
+    drawn = visible if callable(visible) else partial(data.visible_masks, visible=visible)
+    whole = visible == (1.0, 1.0)
     network.train()
     train(
         [parameter for parameter in network.parameters() if parameter.requires_grad],
         data.row_numbers,
-        lambda rows: cross_entropy(
-            network(data.images(rows, data.visible_masks(rows, visible))).float(), data.labels[rows]
-        ),
+        lambda rows: cross_entropy(network(data.images(rows, drawn(rows))).float(), data.labels[rows]),
         cosine=cosine,
         smallest_batch=2,  # one image alone has no batch statistics
-        description="training under masks" if visible[0] < 1 else "training",
+        description="training" if whole else "training under masks",
         **options,
     )
     network.eval()
