@@ -43,7 +43,7 @@ LAYERS = [
     ["policy"],
     ["calibrate"],
     ["stopping"],
-    ["evaluation", "explain", "displays"],
+    ["evaluation", "explain", "displays", "records"],
     ["case"],
     ["defaults"],
     ["options"],

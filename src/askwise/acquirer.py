@@ -34,12 +34,24 @@ from askwise.evaluation import (
 from askwise.explain.chart import Flowchart
 from askwise.explain.policy_chart import check_chart, policy_chart
 from askwise.metrics import share_by_class
-from askwise.parameters import Flag, Limits, check_values
+from askwise.parameters import Flag, Limits, Whole, check_values
 from askwise.policy.base import Policy
 from askwise.policy.orders import Static
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
 from askwise.progress import track
+from askwise.records.completions import completions
+from askwise.records.estimators import (
+    ASSUMPTIONS,
+    MISSING,
+    N_DRAWS,
+    chance_of_everything,
+    check_missing,
+    check_reasons,
+    warn_of_missing,
+)
+from askwise.records.runs import RecordRuns
+from askwise.records.tables import overlap_table, table_of_records
 from askwise.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, warn_of_departures
 from askwise.stopping.guarantee import FullRuns
 from askwise.stopping.handover import Handover, HandoverGoal, calibrated_handover
@@ -237,20 +249,70 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             replace(found, index=index), truth, departures, self._handover(rule, budget, shape[0])
         )
 
-    def evaluate(self, X: Any, y: Any, budgets: Sequence[float] | None = None) -> pd.DataFrame:
+    def evaluate(
+        self,
+        X: Any,
+        y: Any,
+        budgets: Sequence[float] | None = None,
+        *,
+        missing: str = "auto",
+        stop: Stopping | str | None = None,
+        reasons: Mapping[str, str] | None = None,
+        draws: int = N_DRAWS,
+        confidence: float = 0.9,
+    ) -> pd.DataFrame:
         """Accuracy, log loss, calibration error, price, cost of errors and decisions kept, one row per budget.
 
         `kept` is the share of the cases with the decision of the full row, and `kept_of_worst` that of the class with
         the lowest such share, `worst_class`; a stop per case keeps more of them for the same price (see `savings`).
-        `budgets` defaults to 1..10 features where all cost the same, else to 5 %..50 % of
-        the price of everything.
+
+        Parameters
+        ----------
+        X, y
+            Records that the model has not seen, NaN = missing, and their labels.
+        budgets
+            By default 1..10 features where all cost the same, else 5 %..50 % of the price of everything; with a `stop`
+            the selector's own.
+        missing
+            What is made of a test that is asked for and not recorded: ``"blocked"``: it could not have been done;
+            ``"weighted"``: the case is left out, and cases of its like whose tests are recorded count for more;
+            ``"simulated"``: its value is drawn, given what is recorded; ``"doubly_robust"``: both, which is right where
+            one of them is. The last three estimate what happens where every test can be had, and hold if nothing
+            unrecorded decides what is recorded. ``"all"``: the four side by side, with what each assumes.
+            ``"auto"``: ``"blocked"``, and a warning if much is missing.
+        stop
+            As in `acquire`.
+        reasons
+            ``{feature: "not ordered" or "not available"}``: why values are missing. What was not available then will
+            not be available later: it stays blocked. By default nothing was ordered that is missing.
+        draws
+            Completions of each record, for ``"simulated"`` and ``"doubly_robust"``.
+        confidence
+            Of the intervals (`..._low`, `..._high`) that are given unless the plain table of ``"blocked"`` is meant.
+
+        Returns
+        -------
+        DataFrame
+            With another `missing` than the default, or with a `stop`, also: `missing`, intervals, the number of equally
+            weighted cases that would tell as much (`effective`), and whether the records can carry the number
+            (`trusted`); of those that they cannot a warning tells, with the tests and cases why.
         """
+        way = check_missing(missing, "evaluate", ("auto", *MISSING, "all"))
         truth = self._encode(X)
         given = np.asarray(y)
         if given.shape != (len(truth),) or not len(given):
             raise InvalidInput(f"evaluate needs one label per row, {len(truth)} in all; got shape {given.shape}.")
         labels = class_positions(self.classes_, given)
-        budgets = default_budgets(self.prices_) if budgets is None else check_budgets(budgets)
+        never = check_reasons(reasons, self.schema_)
+        if stop is None:
+            budgets = default_budgets(self.prices_) if budgets is None else check_budgets(budgets)
+        else:
+            budgets = check_budgets([self.budget] if budgets is None else budgets)
+        if way == "auto":
+            warn_of_missing(self.schema_.any_column(truth.observed) | never)
+            way = "blocked"
+        if way != "blocked" or stop is not None:
+            return self._evaluate_records(X, truth, labels, budgets, way, stop, never, draws, confidence)
         ends = self._final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))
@@ -268,6 +330,85 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 }
             )
         return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
+
+    def _evaluate_records(
+        self,
+        X: Any,
+        truth: EncodedRows,
+        labels: np.ndarray,
+        budgets: Sequence[float],
+        way: str,
+        stop: Any,
+        never: np.ndarray,
+        draws: int,
+        confidence: float,
+    ) -> pd.DataFrame:
+        """The table of `evaluate` with intervals."""
+        check_values("evaluate", {"draws": draws, "confidence": confidence}, {"draws": Whole(2), "confidence": INSIDE})
+        runs = self._record_runs(truth, labels, budgets, stop, never, draws)
+        names = np.arange(len(truth)) if not isinstance(X, pd.DataFrame) else X.index.to_numpy()
+        return table_of_records(runs, MISSING if way == "all" else (way,), confidence, names)
+
+    def _record_runs(
+        self,
+        truth: EncodedRows,
+        labels: np.ndarray,
+        budgets: Sequence[float],
+        stop: Any,
+        never: np.ndarray,
+        draws: int = N_DRAWS,
+    ) -> RecordRuns:
+        """The policy on records of which some cells are missing."""
+        if not self.schema_.tabular:
+            raise InvalidInput('evaluate: images have no missing cells to weigh or to simulate; use missing="blocked".')
+        rules = {budget: self._stopping(stop, budget, len(truth)) for budget in budgets}
+        rows = getattr(self.predictor_, "training_rows_", None)
+        donors = None if rows is None else (rows.values, self.predictor_.training_labels_)
+
+        def run(rows: EncodedRows, available: np.ndarray, budget: float) -> Trajectory:
+            policy, blocks, runs = self._policy_for(rows), self._blocks(len(rows)), []
+            for part in track(blocks, "blocks of cases", len(blocks), self.progress):
+                state = self._nothing_known(rows, part, policy, members=rules[budget] is not None)
+                state.available, state.left = available[part], np.full(len(state.left), budget)
+                runs.append(run_episodes(state, rows.values[part], policy, rules[budget]))
+            return Trajectory.concatenated(runs)
+
+        return RecordRuns(
+            truth,
+            labels,
+            self.schema_,
+            budgets,
+            never,
+            run,
+            lambda rows: self.beliefs_.decisions(self.predictor_.full_proba(rows)),
+            donors=donors,
+            n_draws=draws,
+            one_run=self.prices_.uniform and not self._policy_for(truth).depends_on_budget(self.prices_),
+            error_costs=self.beliefs_.error_costs,
+        )
+
+    def overlap(
+        self,
+        X: Any,
+        y: Any,
+        budget: float | None = None,
+        *,
+        stop: Stopping | str | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
+        """Which tests the policy asks for that the records hardly ever hold, one row per feature asked for.
+
+        `asked` counts the cases that can be followed until they ask for it, `recorded` those that then have it, and
+        `hardly` lists the cases (labels of the rows of `X`) whose like hardly ever has it: what the policy does with
+        them, these records cannot tell. Parameters as in `evaluate`.
+        """
+        truth = self._encode(X)
+        labels = self._calibration_labels(y, len(truth), "y")
+        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        never = check_reasons(reasons, self.schema_)
+        found = self._record_runs(truth, labels, [limit], stop, never).overlap(limit)
+        names = np.arange(len(truth)) if not isinstance(X, pd.DataFrame) else X.index.to_numpy()
+        return overlap_table(found, self.features_, names)
 
     def start(
         self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
@@ -289,15 +430,21 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
         return Session(state, self.policy_, known, rule, handover)
 
-    def savings(self, X: Any, levels: Sequence[float] = LEVELS) -> pd.DataFrame:
+    def savings(
+        self, X: Any, levels: Sequence[float] = LEVELS, *, missing: str = "blocked", draws: int = N_DRAWS
+    ) -> pd.DataFrame:
         """The average price at which a share of the decisions of the full rows is kept, in hindsight.
 
         Parameters
         ----------
         X
-            Rows that were not seen in training; missing cells are unavailable.
+            Rows that were not seen in training.
         levels
             Shares of decisions to keep.
+        missing
+            What is made of missing cells: ``"blocked"``: they are unavailable; ``"weighted"``: only complete rows, by
+            the inverse probability of that; ``"simulated"``: they are drawn `draws` times. See `evaluate`, which also
+            has ``"doubly_robust"``: it averages over cases, and a price in hindsight is no average.
 
         Returns
         -------
@@ -310,11 +457,31 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             row, of which the fewest decisions are kept, and `kept_of_worst` their share.
         """
         shares = check_levels(levels)
-        truth = self._encode(X)
+        check_values("savings", {"draws": draws}, {"draws": Whole(2)})
+        truth, weights, cases = self._rows_by(check_missing(missing, "savings", MISSING[:3]), self._encode(X), draws)
         runs = self._full_runs(truth, self._policy_for(truth), np.inf)
         order = self._static_policy()
         static = None if order is None else self._full_runs(truth, order, np.inf)
-        return savings_table(runs, static, shares, self.classes_, self._usual_shares())
+        return savings_table(runs, static, shares, self.classes_, self._usual_shares(), weights, cases)
+
+    def _rows_by(
+        self, missing: str, truth: EncodedRows, draws: int, labels: np.ndarray | None = None
+    ) -> tuple[EncodedRows, np.ndarray | None, np.ndarray]:
+        """Rows that stand for `truth` by one of the ways of `MISSING`, their weights, and which cases they are."""
+        case = np.arange(len(truth))
+        if missing == "blocked":
+            return truth, None, case
+        recorded = self.schema_.any_column(truth.observed)
+        if missing == "weighted":
+            chance = chance_of_everything(truth.values, recorded, self.schema_, labels, len(self.classes_))
+            whole = recorded.all(axis=1)
+            if not whole.any():
+                raise InvalidInput('missing="weighted" needs complete rows; there are none. Try "simulated".')
+            return truth.take(whole), 1 / chance[whole], np.flatnonzero(whole)
+        rows = getattr(self.predictor_, "training_rows_", None)
+        donors = None if rows is None else (rows.values, self.predictor_.training_labels_)
+        drawn = completions(truth.values, ~recorded, labels, self.schema_, draws, 0, donors=donors)
+        return truth.with_values(drawn.reshape(-1, drawn.shape[2])), None, np.tile(case, draws)
 
     def calibrate_stop(
         self,
@@ -332,6 +499,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         budget: float | None = None,
         coverage: float = 0.9,
         by_class: bool = False,
+        missing: str = "blocked",
     ) -> CalibratedStop:
         """A stopping rule that keeps its word, calibrated on rows that neither the model nor `fit` has seen.
 
@@ -374,6 +542,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             valid for this budget only.
         coverage, by_class
             Coverage of the prediction sets of a session, and whether it must hold for each class separately.
+        missing
+            What is made of missing cells of `X_cal`: ``"blocked"``: they are unavailable, and will be as often;
+            ``"weighted"``: complete rows are drawn as they would be if every test could be had (others are left out);
+            ``"simulated"``: they are drawn, once. With the last two the promise is an estimate for a use in which every
+            test can be had; it names the assumption.
 
         Examples
         --------
@@ -391,19 +564,23 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
         check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
         limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
-        rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit)
-        missing = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
+        way = check_missing(missing, "calibrate_stop", MISSING[:3])
+        if way != "blocked" and (X_cal is None or subgroups is not None):
+            raise InvalidInput(f'calibrate_stop: missing="{way}" needs X_cal, and goes without subgroups.')
+        rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit, way)
+        lacking = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
         self.stop_ = calibrated_stop(
             runs,
             goal,
-            Conditions(self.policy_, self.prices_, self._risk_weight(), limit, missing),
+            Conditions(self.policy_, self.prices_, self._risk_weight(), limit, lacking),
             self.classes_,
             shares=self._usual_shares() if goal.by_class else None,
             groups=None if subgroups is None else checked_groups(subgroups, len(rows), X_cal, goal),
             others=self._runs_of_folds(limit) if goal.conditional and X_cal is not None else None,
             coverage=coverage,
             by_class=by_class,
-            rows=None if X_cal is None else digests(rows),
+            rows=None if X_cal is None else digests(self._encode(X_cal)),
+            assumption="" if way == "blocked" else ASSUMPTIONS[way],
         )
         self.handover_ = None  # it was calibrated with another stop
         self.stop_.warn_of_classes_far_below()
@@ -577,7 +754,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         own = None if rule is self.pays_off_ else rule
         return found if found is not None and own is found.stop and np.all(limit == found.budget) else None
 
-    def _calibration_runs(self, X: Any, y: Any, goal: Goal, budget: float) -> tuple[EncodedRows, FullRuns]:
+    def _calibration_runs(
+        self, X: Any, y: Any, goal: Goal, budget: float, missing: str
+    ) -> tuple[EncodedRows, FullRuns]:
         """The calibration rows, given or cross-fitted, and their runs along the policy."""
         if X is None:
             if y is not None:
@@ -595,15 +774,20 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"calibrate_stop: {goal.needs_labels} needs the labels y_cal; agreement does without.")
         labels = None if y is None else self._calibration_labels(y, len(rows))
         self._check_unseen(rows, "X_cal", distinct=True)
+        rows, weights, cases = self._rows_by(missing, rows, 1, labels)
+        if weights is not None:  # accepted in proportion to their weights, they are drawn as if all were complete
+            kept = np.random.default_rng(0).random(len(rows)) < weights / weights.max()
+            rows, cases = rows.take(kept), cases[kept]
+        labels = None if labels is None else labels[cases]
         goal.check_rows(len(rows))
         return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
 
-    def _calibration_labels(self, y: Any, n_rows: int) -> np.ndarray:
+    def _calibration_labels(self, y: Any, n_rows: int, name: str = "y_cal") -> np.ndarray:
         """The labels `y_cal` as positions in the classes, (n,)."""
         given = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if given.shape != (n_rows,):
-            raise InvalidInput(f"y_cal must hold one label per row, {n_rows} in all; got shape {given.shape}.")
-        return class_positions(self.classes_, given, "y_cal")
+            raise InvalidInput(f"{name} must hold one label per row, {n_rows} in all; got shape {given.shape}.")
+        return class_positions(self.classes_, given, name)
 
     def _full_runs(
         self, truth: EncodedRows, policy: Policy, budget: float, labels: np.ndarray | None = None

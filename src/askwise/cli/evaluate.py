@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,31 @@ from askwise.cli.wording import choices_in_words
 from askwise.errors import InvalidInput
 from askwise.table.reading import check_path
 
+
+class NotRecordedWay(StrEnum):
+    """What to make of missing tests."""
+
+    auto = "auto"
+    blocked = "blocked"
+    weighted = "weighted"
+    simulated = "simulated"
+    doubly_robust = "doubly-robust"
+    all = "all"
+
+
 Folder = Annotated[Path, typer.Argument(metavar="SELECTOR", help="A folder that askwise fit has written.")]
 TestFile = Annotated[Path, typer.Argument(metavar="TABLE", help="Rows that the model has not seen, with their class.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")]
 Target = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The column that holds the class (default: as in fit).")
+]
+NotRecorded = Annotated[
+    NotRecordedWay,
+    typer.Option(
+        help="What to make of a test that is asked for and not in the table: it could not have been done (blocked), "
+        "its like count for more (weighted), its value is drawn (simulated), or both (doubly-robust). all shows the "
+        "four side by side, auto does where much is missing."
+    ),
 ]
 Title = Annotated[str, typer.Option(metavar="TEXT", help="The title of the page.")]
 MostRows = Annotated[int, typer.Option(min=20, help="Of more rows, a random sample is used.")]
@@ -51,6 +72,7 @@ def evaluate(
     target: Target = None,
     title: Title = "What asking wisely saves",
     most_rows: MostRows = 2000,
+    not_recorded: NotRecorded = NotRecordedWay.auto,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +81,7 @@ def evaluate(
     check_path(table)
     if check_place(output, reads=[folder, table]).is_dir():
         raise InvalidInput(f"--output {output} is a folder. Add a file name, such as evaluation.html.")
-    from askwise.cli.findings import N_STEPS, find
+    from askwise.cli.findings import N_STEPS, find, in_words
     from askwise.cli.manager_page import render
     from askwise.cli.own_files import open_saved, read_labeled
     from askwise.files import write_whole, writing
@@ -71,7 +93,8 @@ def evaluate(
         seen = _seen(selector, X, table)
         selector.progress = "auto"
         sampled = X.sample(min(most_rows, len(X)), random_state=seed).sort_index()
-        found = find(selector, sampled, y[sampled.index], desk, seed, say)
+        way = not_recorded.value.replace("-", "_")
+        found = find(selector, sampled, y[sampled.index], desk, seed, say, way)
         say("drawing the page")
         about = [
             ("cases", f"{table.name}: {len(sampled):,} of {len(X):,} rows"),
@@ -93,6 +116,15 @@ def evaluate(
                 said += f", {entry['recall']:.1%} of {entry['cases']} true cases found "
                 said += f"({entry['recall_of_everything']:.1%} with everything known)"
             typer.echo(f"  {entry['class']}: {said}")
+    if found.records:
+        budget = found.records[0]["budget"]
+        when = "with the calibrated stop" if budget is None else f"under a budget of {desk.amount(budget)}"
+        typer.echo(f"Missing:          {found.missing:.0%} of the tests. By what is made of that, {when}:")
+        for entry in found.records:
+            mark = "" if entry["trusted"] else "  (these records cannot tell)"
+            typer.echo(f"  {in_words(entry, desk.amount)}{mark}")
+        for entry in found.records:
+            typer.echo(f"  {entry['way']} assumes that {entry['assumes']}.")
     if found.handover is not None:
         over = f"{len(found.handover['cases'])} of {found.n_rows:,} cases ({found.handover['share']:.1%})"
         typer.echo(f"To a person:      {over}; the page lists them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from askwise.cli.console import as_records
+from askwise.errors import AskwiseWarning
 from askwise.evaluation import default_budgets
 from askwise.metrics import expected_calibration_error, rejection_curve, share_by_class
 from askwise.policy import Random
 from askwise.predict.base import class_positions
+from askwise.records.estimators import MUCH_MISSING
 from askwise.stopping.guarantee import exact_interval
 from askwise.stopping.savings import N_RESAMPLES
 from askwise.table.columns import plain
@@ -21,13 +24,19 @@ from askwise.table.desk import Desk
 from askwise.trajectory import Trajectory
 
 N_RANDOM = 3
-N_STEPS = N_RANDOM + 4
+N_STEPS = N_RANDOM + 5
 """Steps that `find` announces."""
 INTERVAL = 0.95
 LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 COSTS_SOMETHING = 0.01
 """Share of the price of everything from which a feature is said to cost something."""
+NAMES_OF_WAYS = {
+    "blocked": "blocked",
+    "weighted": "weighted",
+    "simulated": "simulated",
+    "doubly_robust": "doubly robust",
+}
 MOST_LISTED = 10
 """Cases that are listed where no rule says which to hand over."""
 
@@ -71,6 +80,9 @@ class Findings:
     rejection: dict[str, tuple[np.ndarray, np.ndarray]]
     first_paid: list[dict[str, Any]] = field(default_factory=list)
     least_certain: list[dict[str, Any]] = field(default_factory=list)
+    missing: float = 0.0
+    records: list[dict[str, Any]] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
     @property
     def cheaper(self) -> dict[str, list[tuple[float, float, float]]]:
@@ -102,12 +114,26 @@ class Findings:
             "why": self.why,
             "by_class": self.by_class,
             "handover": self.handover,
+            "missing": self.missing,
+            "records": self.records,
+            "doubts": self.doubts,
             "rejection": {"share_decided": shares.tolist(), **kept},
         }
 
 
-def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, say: Callable[[str], None]) -> Findings:
-    """Measure on rows `X` with labels `y` that the model has not seen; `say` names each step."""
+def find(
+    selector: Any,
+    X: pd.DataFrame,
+    y: np.ndarray,
+    desk: Desk,
+    seed: int,
+    say: Callable[[str], None],
+    missing: str = "auto",
+) -> Findings:
+    """Measure on rows `X` with labels `y` that the model has not seen; `say` names each step.
+
+    `missing` is one of the ways of `evaluate`; by ``"auto"`` the four are compared where much is missing.
+    """
     truth = class_positions(selector.classes_, y)
     curves = _curves(selector, X, y, seed, say)
     say("measuring what is saved")
@@ -125,6 +151,9 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
         else _summary_in_hindsight(savings, everything, float(np.mean(decided == truth)))
     )
     right = run.decision[:, -1] == truth
+    say("weighing what the records lack")
+    lacking = float(1 - there.mean())
+    records, doubts = _on_records(selector, X, y, missing, lacking, None if stopped else curves["budget"].iloc[-1])
     return Findings(
         n_rows=len(X),
         summary=summary,
@@ -138,6 +167,9 @@ def find(selector: Any, X: pd.DataFrame, y: np.ndarray, desk: Desk, seed: int, s
         handover=_handed_over(selector, run),
         first_paid=_first_paid(selector, run, desk),
         least_certain=_least_certain(run),
+        missing=lacking,
+        records=records,
+        doubts=doubts,
         rejection={
             "askwise": rejection_curve(right, 1 - run.proba[:, -1].max(axis=1)),
             "everything known": rejection_curve(decided == truth, 1 - full.max(axis=1)),
@@ -150,19 +182,53 @@ def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Calla
     prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
     budgets = default_budgets(prices) if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
     say(f"asking wisely, {len(X):,} cases under {len(budgets)} budgets")
-    own = selector.evaluate(X, y, budgets)
+    own = selector.evaluate(X, y, budgets, missing="blocked")
     say("asking in one fixed order")
-    static = selector.with_policy("static").evaluate(X, y, budgets)
+    static = selector.with_policy("static").evaluate(X, y, budgets, missing="blocked")
     drawn = []
     for k in range(N_RANDOM):
         say(f"asking at random, {k + 1} of {N_RANDOM}")
-        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, budgets))
+        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, budgets, missing="blocked"))
     curves = own[["budget", "spent", "features", "kept"]].copy()
     for measure in ("accuracy", "ece"):
         curves[f"{measure}_askwise"] = own[measure]
         curves[f"{measure}_static"] = static[measure]
         curves[f"{measure}_random"] = np.mean([run[measure] for run in drawn], axis=0)
     return curves
+
+
+def _on_records(
+    selector: Any, X: pd.DataFrame, y: np.ndarray, missing: str, lacking: float, budget: float | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The estimates that differ in what they make of missing tests, and why some are not to be trusted."""
+    if not selector.schema_.tabular or (missing == "auto" and lacking < MUCH_MISSING):
+        return [], []
+    stop = "calibrated" if budget is None else None
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", AskwiseWarning)
+        way = "all" if missing == "auto" else missing
+        table = selector.evaluate(X, y, None if stop else [budget], missing=way, stop=stop)
+        if way == "blocked" and stop is None:  # the plain table has no intervals
+            table = selector.evaluate(X, y, [budget], missing="all").iloc[:1]
+    doubts = list(dict.fromkeys(str(one.message) for one in said if issubclass(one.category, AskwiseWarning)))
+    if stop:
+        table["budget"] = None
+    rows = as_records(table.drop(columns=["worst_class"], errors="ignore"))
+    return [{**row, "way": NAMES_OF_WAYS[row["missing"]]} for row in rows], doubts
+
+
+def in_words(entry: dict[str, Any], amount: Callable[[float], str]) -> str:
+    """One line for an estimate from records."""
+    parts = []
+    for name, label, shown in (
+        ("spent", "per case", amount),
+        ("accuracy", "right", "{:.1%}".format),
+        ("kept", "the same decision", "{:.1%}".format),
+    ):
+        mean, low, high = (entry[f"{name}{end}"] for end in ("", "_low", "_high"))
+        told = "unknown" if mean is None else f"{shown(mean)} ({shown(low)} to {shown(high)})"
+        parts.append(f"{told} {label}")
+    return f"{entry['way'] + ':':<15} {', '.join(parts)}"
 
 
 def by_stop(promise: str, run: Trajectory, decided: np.ndarray, truth: np.ndarray, everything: float) -> Summary:

@@ -150,12 +150,12 @@ class BudgetDisplay(Display):
         `policies` are names, or ``{label: a policy, or a fitted rival with evaluate}``; `measure` is a column of
         `DynamicFeatureSelector.evaluate`.
         """
-        own = selector.evaluate(X, y, budgets)
+        own = selector.evaluate(X, y, budgets, missing="blocked")
         lines = {"askwise": own[measure].to_numpy()}
         others = policies if isinstance(policies, Mapping) else {name: name for name in policies}
         for name, policy in others.items():
             rival = policy if hasattr(policy, "evaluate") else selector.with_policy(policy)
-            lines[name] = rival.evaluate(X, y, own["budget"].tolist())[measure].to_numpy()
+            lines[name] = rival.evaluate(X, y, own["budget"].tolist(), missing="blocked")[measure].to_numpy()
         full = float(np.mean(selector.predict(X) == np.asarray(y))) if measure == "accuracy" else None
         unit = "features bought" if selector.prices_.uniform else "budget per case"
         return cls(own["budget"].to_numpy(), lines, full=full, measure=measure, unit=unit).plot(ax)

@@ -291,6 +291,8 @@ class CalibratedStop(Stopping):
         Digests of the calibration rows, by which they are recognized; None for cross-fitted training rows.
     classes
         What the rule does to each class; `by_class` is the same as a table.
+    assumption
+        What the promise rests on besides, where missing cells of the rows were weighed or drawn.
 
     Examples
     --------
@@ -305,6 +307,8 @@ class CalibratedStop(Stopping):
     True
     """
 
+    assumption: str = ""
+
     def __init__(
         self,
         runs: FullRuns,
@@ -318,6 +322,7 @@ class CalibratedStop(Stopping):
         shares: np.ndarray | None = None,
         promised: Sequence[Requirement] = (),
         rows: np.ndarray | None = None,
+        assumption: str = "",
     ) -> None:
         steps = runs.stops_at(np.array([threshold]))
         self.threshold = threshold
@@ -327,6 +332,7 @@ class CalibratedStop(Stopping):
         self.estimated = estimated
         self.prediction_sets = prediction_sets
         self.rows = rows
+        self.assumption = assumption
         self.n_rows, self.n_early = len(runs), int(runs.early(steps).sum())
         self.n_losses = int(np.take_along_axis(goal.losses(runs), steps, axis=1).sum())
         self.price = float(np.take_along_axis(runs.spent, steps, axis=1).mean())
@@ -355,13 +361,16 @@ class CalibratedStop(Stopping):
             f"Conditions: cases drawn like the {rows}, with only free features known at the start; the same policy, "
             f"prices{budget}, and features unavailable as often."
         )
+        if self.assumption:
+            conditions = conditions.replace("features unavailable as often", "every test can be had")
+            conditions += f" It is estimated from incomplete rows, and assumes that {self.assumption}."
         return " ".join(filter(None, [self._promise(), self._not_covered(), conditions]))
 
     def _promise(self) -> str:
         goal = self.goal
         if goal.average_price is not None:
             return f"Estimated: cases cost {self.price:.4g} on average (asked for: {goal.average_price:.4g})."
-        certainty = "Estimated" if self.estimated else "Guaranteed"
+        certainty = "Estimated" if self.estimated or self.assumption else "Guaranteed"
         if goal.recall is not None:
             parts = [f"{100 * (1 - float(share)):.4g}% of {who}" for who, share in self._recalled()]
             lost = f"at most {' and '.join(parts)} are no longer found"

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from askwise.errors import InvalidInput
-from askwise.metrics import share_by_class
 from askwise.parameters import RATE
 from askwise.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.table.columns import plain
@@ -27,12 +26,16 @@ def savings_table(
     levels: Sequence[float],
     classes: np.ndarray | None = None,
     shares: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+    cases: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order.
 
     `classes` (C,) are the labels of the classes, `shares` (C,) their usual shares for a stop that protects each class.
+    Runs count by `weights` (n,); those of one case, by its number in `cases` (n,), are drawn together.
     """
-    thresholds, groups = threshold_sequence()[::-1], [runs.full == c for c in np.unique(runs.full)]
+    by_class = {int(c): runs.full == c for c in np.unique(runs.full)}
+    thresholds, groups = threshold_sequence()[::-1], list(by_class.values())
     everyone = [np.ones(len(runs), dtype=bool)]
     ways = {
         "stop per case": (*_outcomes(runs, runs.stops_at(thresholds)), everyone),
@@ -43,21 +46,25 @@ def savings_table(
     if shares is not None:
         judged = runs.judged_by_class(shares)
         ways["stop per case, each class"] = (*_outcomes(judged, judged.stops_at(thresholds)), groups)
-    equal = np.full(len(runs), 1 / len(runs))
-    resamples = np.random.default_rng(0).multinomial(len(runs), equal, size=N_RESAMPLES) / len(runs)
-    everything = float(runs.spent[:, -1].mean())
+    case = np.arange(len(runs)) if cases is None else cases
+    n_cases, counted = int(case.max()) + 1, np.ones(len(runs)) if weights is None else weights
+    drawn = np.random.default_rng(0).multinomial(n_cases, np.full(n_cases, 1 / n_cases), size=N_RESAMPLES)
+    resamples = drawn[:, case] * counted
+    resamples = resamples / resamples.sum(axis=1, keepdims=True)
+    own = counted / counted.sum()
+    everything = float(own @ runs.spent[:, -1])
     rows: list[dict[str, Any]] = []
     for level in levels:
         for way, (kept, price, among) in ways.items():
-            found = prices_at(_least(equal[None], kept, among), price.mean(axis=0)[None], level)[0]
+            found = prices_at(_least(own[None], kept, among), (own @ price)[None], level)[0]
             spread = prices_at(_least(resamples, kept, among), resamples @ price, level)
             low, high = np.nanpercentile(spread, [2.5, 97.5]) if np.isfinite(spread).any() else (np.nan, np.nan)
             share = found / everything if everything else np.nan
             row = {"level": level, "way": way, "price": found, "low": low, "high": high, "share": share}
             row |= {"worst_class": None, "kept_of_worst": np.nan}
             if np.isfinite(found):
-                rule = int((_least(equal[None], kept, among)[0] >= level - 1e-9).argmax())
-                of_class = share_by_class(kept[:, rule], runs.full)
+                rule = int((_least(own[None], kept, among)[0] >= level - 1e-9).argmax())
+                of_class = {c: float(np.average(kept[of, rule], weights=own[of])) for c, of in by_class.items()}
                 worst = min(of_class, key=of_class.__getitem__)
                 row |= {"worst_class": worst if classes is None else plain(classes[worst])}
                 row |= {"kept_of_worst": of_class[worst]}

@@ -37,6 +37,7 @@ def calibrated_stop(
     coverage: float = 0.9,
     by_class: bool = False,
     rows: np.ndarray | None = None,
+    assumption: str = "",
 ) -> CalibratedStop:
     """The rule that reaches `goal` on the runs of the calibration rows.
 
@@ -56,6 +57,8 @@ def calibrated_stop(
         Those of the prediction sets, which need labels.
     rows
         Digests of the calibration rows; None: they are cross-fitted training rows, and the promise is an estimate.
+    assumption
+        What the promise rests on where missing cells were weighed or drawn.
     """
     if shares is not None:
         runs = runs.judged_by_class(shares)
@@ -74,7 +77,13 @@ def calibrated_stop(
     if runs.labels is not None and runs.proba is not None:
         stops = runs.stops_at(np.array([threshold]))[:, 0]
         sets = PredictionSets(runs.proba, runs.labels, stops, coverage, by_class)
-    found: dict[str, Any] = {"classes": classes, "shares": shares, "promised": promised, "rows": rows}
+    found: dict[str, Any] = {
+        "classes": classes,
+        "shares": shares,
+        "promised": promised,
+        "rows": rows,
+        "assumption": assumption,
+    }
     return CalibratedStop(runs, threshold, goal, conditions, rows is None, sets, **found)
 
 
