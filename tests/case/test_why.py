@@ -166,3 +166,14 @@ def test_under_a_budget_alternatives_are_compared_by_the_rule_of_the_policy():
         shares = [other["relative_gain"] or 0.0 for other in owner.start(budget=budget).why()["alternatives"]]
         assert shares == sorted(shares, reverse=True)
         assert 0 < shares[0] <= 1
+
+
+def test_whole_numbers_are_listed_if_they_are_few_and_otherwise_given_as_a_range():
+    rng = np.random.default_rng(0)
+    few, many = rng.integers(1, 5, size=400), rng.integers(1, 31, size=400)
+    for values, middle, listed in ((few, 2.5, True), (many, 15.5, False)):
+        X = pd.DataFrame({"visits": values, "noise": rng.normal(size=400)})
+        found = fitted(X, np.where(values > middle, "many", "few")).start().why()
+        assert found["feature"] == "visits"
+        answers = [group["answer"] for group in found["outcomes"]]
+        assert all(set(answer) <= set("0123456789, ") for answer in answers) == listed, answers

@@ -22,6 +22,7 @@ from askwise.errors import InvalidInput
 from askwise.evaluation import final_states
 from askwise.policy import DQN, Distilled, Greedy, Policy, Random, Static
 from askwise.policy.base import OncePerState
+from askwise.policy.information import conditional_information
 from askwise.policy.lookahead import Lookahead
 from askwise.predict import ConditionalPredictor, ImputedPredictor, wrap
 from askwise.table.rows import EncodedRows
@@ -382,3 +383,20 @@ def test_a_name_that_stands_for_nothing_is_refused():
     with pytest.raises(InvalidInput, match=r"adaptation must be one of .*got 'outputs'"):
         options.make_predictor("outputs", None, predictor.schema_, 0, False)
     assert isinstance(options.make_policy("lookahead", predictor), Lookahead)
+
+
+def test_conditional_information_is_that_of_the_counts_less_their_bias():
+    rng = np.random.default_rng(0)
+    levels, given = rng.integers(-1, 3, size=(400, 2)), rng.integers(-1, 2, size=400)
+    y = np.where(levels[:, 0] == 2, 2, rng.integers(2, size=400))
+    found = conditional_information(levels, y, given)
+    for i in range(2):
+        table = pd.DataFrame({"x": levels[:, i], "y": y, "z": given}).query("x >= 0 and z >= 0")
+
+        def entropy(*names, table=table):
+            counts = table.value_counts(list(names))
+            return -(counts / len(table) * np.log(counts / len(table))).sum() + (len(counts) - 1) / (2 * len(table))
+
+        expected = entropy("x", "z") + entropy("y", "z") - entropy("x", "y", "z") - entropy("z")
+        assert found[i] == pytest.approx(max(expected, 0.0), abs=1e-12)
+    assert found[0] > 0.3

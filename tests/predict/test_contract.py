@@ -528,3 +528,16 @@ def test_masked_arrays_hide_what_they_mask():
         by_nan = make(boosting()).fit(holes, y)
         by_mask = make(boosting()).fit(masked, y)
         assert_array_equal(by_mask.predict_proba(masked), by_nan.predict_proba(holes), err_msg=name)
+
+
+@for_each([("mean", "logistic regression"), ("conditional", "logistic regression"), ("pooled", "pipeline")])
+def test_with_other_rows_what_is_stored_of_them_is_theirs(case):
+    half = case.rows(np.arange(0, len(case.y), 2))
+    fresh = case.make(case.model).fit(half, case.y[::2])
+    encoded, codes = fresh.training_rows_, fresh.training_labels_
+    found = case.predictor.with_rows(encoded, codes).predict_proba(case.X, case.mask)
+    if case.predictor.stores_rows:
+        assert np.abs(found - case.predictor.predict_proba(case.X, case.mask)).max() > 1e-3
+        assert_allclose(found, fresh.predict_proba(case.X, case.mask), atol=1e-9)
+    else:
+        assert_array_equal(found, case.predictor.predict_proba(case.X, case.mask))

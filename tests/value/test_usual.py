@@ -180,3 +180,14 @@ def test_the_risk_weight_still_counts():
     certain = owner.ranking(partly)
     owner.risk_weight = 5.0
     assert np.abs(owner.ranking(partly)[:, 3:] - certain[:, 3:]).max() > 1e-6
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3])
+def test_the_weight_does_not_depend_on_the_unit_of_the_gains(unit):
+    rng = np.random.default_rng(0)
+    actual = rng.random((200, 4))
+    expected = actual + rng.normal(0, 0.3, size=actual.shape)
+    seen = SeenGains(np.arange(200), np.zeros(200, dtype=int), expected=unit * expected, actual=unit * actual)
+    found = UsualGains.learned(seen)
+    assert 0.3 < found.fitted_share < 0.7
+    assert found.own_share == (found.fitted_share + 1) / 2
