@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from askwise.acquisition import Acquisition, checked_scores, nothing_known, run_episodes
 from askwise.calibrate.crossfit import N_FOLDS, Fold
 from askwise.calibrate.unseen import check_new_rows, check_unseen, digests
+from askwise.case.results import Next
 from askwise.case.session import Session
 from askwise.case.suggested_set import SuggestedSet, check_price, suggested_set
 from askwise.epistemic import BeliefModel, EpistemicEstimator
@@ -424,11 +425,63 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         stop
             A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested. None as in `acquire`.
         """
+        return self._session(known, budget, stop)
+
+    def next(
+        self,
+        known: Mapping[str, Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
+        *,
+        unavailable: Sequence[str] = (),
+        budget: float | None = None,
+        stop: Stopping | str | None = None,
+        desk: Desk | None = None,
+        outcomes: bool = True,
+    ) -> Next:
+        """What to do next in a case of which this is known, and why, ready for JSON; nothing is kept.
+
+        It is what a session says after the same answers: `Session.next`.
+
+        Parameters
+        ----------
+        known, budget, stop
+            As in `start`.
+        answers
+            Feature -> value of what was acquired, in that order; charged.
+        unavailable
+            Features that cannot be had.
+        desk, outcomes
+            As in `Session.why`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from askwise import DynamicFeatureSelector
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = GaussianNB().fit(X, y)
+        >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+        >>> found = selector.next(answers={"x3": 1.4}, budget=2)
+        >>> found["suggestion"], found["spent"], found["budget_left"]
+        ('x2', 1.0, 1.0)
+        """
+        if answers is not None and not isinstance(answers, Mapping):
+            raise InvalidInput(f"answers must be a dict {{feature: value}}; got {answers!r}.")
+        if isinstance(unavailable, str):
+            raise InvalidInput(f"unavailable must be a list of features; got {unavailable!r}.")
+        session = self._session(known, budget, stop, quiet=True)
+        for name, value in (answers or {}).items():
+            session.answer(name, value)
+        for name in unavailable:
+            session.unavailable(name)
+        return session.next(desk, outcomes)
+
+    def _session(self, known: Any, budget: Any, stop: Any, quiet: bool = False) -> Session:
         check_is_fitted(self, "policy_")
         rule = self._stopping(stop, budget, 1)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
-        return Session(state, self.policy_, known, rule, handover)
+        return Session(state, self.policy_, known, rule, handover, quiet)
 
     def savings(
         self, X: Any, levels: Sequence[float] = LEVELS, *, missing: str = "blocked", draws: int = N_DRAWS

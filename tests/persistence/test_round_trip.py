@@ -60,6 +60,7 @@ NOT_KEPT = {
     "OnPolicyTraining": "a way of training",
     "OncePerState": "while budgets are compared",
     "OnnxModel": "a model from a file, tested below",
+    "Next": "a result",
     "PolicyMasks": "while a network is trained",
     "Reasons": "a result",
     "Report": "a result",

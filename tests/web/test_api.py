@@ -295,3 +295,57 @@ def test_operators_get_what_they_ask_for(client):
     assert 'askwise_events_total{type="start"}' in text
     paths = client.get("/api/openapi.json").json()["paths"]
     assert {"/api/selector", "/api/cases", "/api/cases/{case}/events", "/api/trail", "/health"} <= set(paths)
+
+
+def test_the_stateless_call_equals_a_session_and_stores_nothing(client, folder):
+    before = client.get("/api/cases").json()["total"]
+    given = {"known": {"age": 61}, "answers": {"pulse": 71, "smoker": True}, "unavailable": ["city"], "budget": 20}
+    response = client.post("/api/next", json=given)
+    assert response.status_code == 200, response.text
+    selector = askwise.load(folder)
+    session = selector.start({"age": 61}, budget=20)
+    session.answer("pulse", 71)
+    session.answer("smoker", True)
+    session.unavailable("city")
+    found = response.json()
+    assert found.pop("model") == client.get("/api/selector").json()["versions"]["model"]
+    expected = session.next(Desk.load(folder, selector))
+    assert found["probabilities"] == pytest.approx(expected["probabilities"])
+    assert (found["suggestion"], found["advice"], found["spent"]) == ("blood", "ask", 2.5)
+    assert found["why"]["text"] == expected["why"]["text"]
+    assert found.keys() == expected.keys()
+    assert client.get("/api/cases").json()["total"] == before
+    for body, status, field in [
+        ({"known": {"nose": 1}}, 422, "known.nose"),
+        ({"answers": {"age": 1000}}, 428, "answers.age"),
+        ({"answers": {"pulse": "fast"}}, 422, "answers"),
+        ({"answers": {"pulse": []}}, 422, "answers.pulse"),
+        ({"unavailable": ["nose"]}, 422, "unavailable.0"),
+        ({"patient": "Ann"}, 422, "patient"),
+    ]:
+        refused = client.post("/api/next", json=body)
+        assert (refused.status_code, refused.json()["error"]["field"]) == (status, field)
+    assert client.post("/api/next", json={"answers": {"age": 1000}, "confirmed": True}).status_code == 200
+
+
+def test_every_message_has_an_example_that_can_be_sent(client):
+    sent, case = 0, None
+    for path, methods in client.get("/api/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            if "requestBody" not in operation:
+                continue
+            content = operation["requestBody"]["content"]["application/json"]
+            assert content["examples"], (method, path)
+            for title, example in content["examples"].items():
+                case = start(client)
+                body = dict(example["value"])
+                if body.get("type") in ("undo", "reopen"):  # there must be something to take back, or to open again
+                    kind = {"undo": {"type": "unavailable", "feature": "age"}, "reopen": {"type": "finish"}}
+                    send(client, case, **kind[body["type"]])
+                response = client.request(method, path.replace("{case}", case["id"]), json=body)
+                assert response.status_code in (200, 201), (title, response.text)
+                if path == "/api/next":
+                    answers = operation["responses"]["200"]["content"]["application/json"]["examples"]
+                    assert response.json() == answers[title]["value"]
+                sent += 1
+    assert sent >= 10

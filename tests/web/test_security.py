@@ -364,3 +364,12 @@ def delete_while_locked(client, url, case):
         other.execute(sa.text("LOCK TABLE idempotency_keys IN SHARE UPDATE EXCLUSIVE MODE"))
         assert client.delete(f"/api/cases/{case}").status_code == 204
     assert client.get(f"/api/cases/{case}").status_code == 404
+
+
+def test_the_description_names_no_feature_where_tokens_are_needed(serve, token_file):
+    client = serve(host="example.org", token_file=token_file)
+    described = client.get("/api/openapi.json").json()
+    content = described["paths"]["/api/next"]["post"]
+    assert content["requestBody"]["content"]["application/json"]["examples"]
+    assert "examples" not in content["responses"]["200"]["content"]["application/json"]
+    assert "smoker" not in client.get("/api/openapi.json").text

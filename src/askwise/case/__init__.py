@@ -1,10 +1,11 @@
 """One case at a time: its session, what to acquire next, and why."""
 
-from askwise.case.results import Reasons, Report
+from askwise.case.results import Next, Reasons, Report
 from askwise.case.session import Session, Suggestion
 from askwise.case.suggested_set import SuggestedSet
 
 __all__ = [
+    "Next",
     "Reasons",
     "Report",
     "Session",

@@ -55,21 +55,8 @@ class HandoverAdvice(TypedDict):
     reason: str
 
 
-class Report(State):
-    """Everything about a case; the result of `Session.report`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from askwise import DynamicFeatureSelector
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = GaussianNB().fit(X, y)
-    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
-    >>> report = selector.start({"x2": 4.5}).report()
-    >>> report["known"], report["prediction"], report["spent"]
-    ({'x2': 4.5}, 1, 0.0)
-    """
+class Now(State):
+    """What is said of a case as it stands."""
 
     known: dict[str, Any]
     unavailable: list[str]
@@ -85,6 +72,24 @@ class Report(State):
     """The answers to pilot items of the rules of the house, which the model does not know."""
     suggestion: str | None
     ranking: list[Candidate]
+
+
+class Report(Now):
+    """Everything about a case; the result of `Session.report`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> report = selector.start({"x2": 4.5}).report()
+    >>> report["known"], report["prediction"], report["spent"]
+    ({'x2': 4.5}, 1, 0.0)
+    """
+
     trace: list[Step]
 
 
@@ -127,3 +132,23 @@ class Reasons(TypedDict):
     """That one could stop, where that is so."""
     text: str
     """All of it in words."""
+
+
+class Next(Now):
+    """What to do next in a case, and why; the result of `DynamicFeatureSelector.next` and `Session.next`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> found = selector.next({"x2": 4.5})
+    >>> found["suggestion"], found["prediction"], found["advice"], found["why"]["price"]
+    ('x3', 1, 'ask', 1.0)
+    """
+
+    why: Reasons
+    advice: Literal["ask", "stop", "nothing left", "hand over"]

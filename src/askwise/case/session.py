@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from askwise.acquisition import Acquisition
-from askwise.case.results import HandoverAdvice, JsonNumber, Reasons, Report, State, Step
+from askwise.case.results import HandoverAdvice, JsonNumber, Next, Now, Reasons, Report, State, Step
 from askwise.case.suggested_set import SuggestedSet, suggested_set
 from askwise.case.why import why_finished, why_next, why_pilot
 from askwise.epistemic import Assessment
@@ -94,12 +94,14 @@ class Session:
         known: Mapping[str, Any] | None = None,
         stop: Stopping | None = None,
         handover: Handover | None = None,
+        quiet: bool = False,
     ) -> None:
         self._state = state
         self._schema = state.schema
         self._policy = policy
         self._stop = stop
         self._handover = handover
+        self._quiet = quiet  # what is said after each step is computed only if it is asked for
         self._past: list[tuple[Acquisition, list[dict[str, Any]], str]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
@@ -295,8 +297,21 @@ class Session:
         classes that hold the true one with the coverage asked for (None where the guarantee is void). With that of
         `calibrate_handover`, `handover` holds the `advice` ("ask on", "decide" or "hand over") and its `reason`.
         """
+        report: Report = {**self._now(), "trace": [self._step(step) for step in self._trace]}
+        return copy.deepcopy(report)
+
+    def next(self, desk: Desk | None = None, outcomes: bool = True) -> Next:
+        """What is said of the case as it stands, with `why` and `advice`, ready for JSON: `report` without its trace.
+
+        `DynamicFeatureSelector.next` says the same of values, without a session.
+        """
+        why = self.why(desk, outcomes)
+        found: Next = {**self._now(), "why": why, "advice": why["advice"]}
+        return copy.deepcopy(found)
+
+    def _now(self) -> Now:
         suggestion = self.suggest()
-        report: Report = {
+        return {
             **self._said(self._trace[-1]),
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
@@ -311,14 +326,12 @@ class Session:
                 {"feature": name, "cost": cost, "gain": as_json(gain)}
                 for name, cost, gain in (suggestion.ranking if suggestion else [])
             ],
-            "trace": [self._step(step) for step in self._trace],
         }
-        return copy.deepcopy(report)
 
     def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
         step = {"event": event, "feature": feature, "value": value, "cost": cost}
         step |= {"rows": self._state.rows, "complete": self._state.complete}
-        if self._policy.reads_belief or self._stop is not None:
+        if not self._quiet and (self._policy.reads_belief or self._stop is not None):
             step["state"] = self._described(self._state.belief, self._state.rows)
         self._trace.append(step)
 

@@ -20,7 +20,19 @@ from starlette.responses import Response, StreamingResponse
 
 from askwise.web import trail
 from askwise.web.failures import JsonResponse, no_case
-from askwise.web.messages import CaseList, CaseView, Failure, NewCase, NewEvent, SelectorView, Text, Trail, WhyView
+from askwise.web.messages import (
+    CaseList,
+    CaseView,
+    Failure,
+    NewCase,
+    NewEvent,
+    NextCase,
+    NextView,
+    SelectorView,
+    Text,
+    Trail,
+    WhyView,
+)
 from askwise.web.service import Service
 from askwise.web.store import Event, Key
 
@@ -104,6 +116,12 @@ ROUTER = APIRouter(prefix="/api", route_class=StrictRoute, dependencies=[Depends
 def selector(service: Ask) -> Response:
     """What can be asked, at which price, and what is predicted."""
     return JsonResponse(service.description.as_dict())
+
+
+@ROUTER.post("/next", response_model=NextView, responses=UNUSUAL)
+def what_next(service: Ask, given: NextCase) -> Response:
+    """What to do next in a case that is kept elsewhere, and why; nothing is stored."""
+    return JsonResponse(service.cases.next(given))
 
 
 @ROUTER.get("/cases", response_model=CaseList)

@@ -21,7 +21,7 @@ from askwise import __version__
 from askwise.web import api, failures, logs
 from askwise.web.api import Ask
 from askwise.web.guard import Guard, PromptProtocol
-from askwise.web.messages import Failure
+from askwise.web.messages import Failure, NextCase
 from askwise.web.service import Service
 from askwise.web.settings import Settings
 
@@ -50,6 +50,7 @@ def create_app(selector: Any, settings: Settings) -> FastAPI:
     failures.install(app)
     app.include_router(api.ROUTER)
     _add_operation(app)
+    _add_examples(app, service)
     if PAGE.is_dir():
         app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
     app.add_middleware(Guard, service=service)
@@ -84,6 +85,37 @@ def _add_operation(app: FastAPI) -> None:
     def metrics(service: Ask) -> Response:
         """Counts and times for Prometheus."""
         return Response(service.metrics.exposed(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _add_examples(app: FastAPI, service: Service) -> None:
+    """Describe every message with examples that this selector takes, and answers of the stateless call."""
+    describe = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = describe()
+            for methods in found["paths"].values():
+                for operation in methods.values():
+                    _exemplify(operation, service)
+        return describe()
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _exemplify(operation: dict[str, Any], service: Service) -> None:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if body is None:
+        return
+    name = body["schema"]["$ref"].rsplit("/", 1)[1]
+    public = not service.tokens  # this description is read without a token: it then says nothing of the selector
+    examples = service.description.examples(named=public)[name]
+    body["examples"] = {title: {"summary": title, "value": value} for title, value in examples.items()}
+    if name == "NextCase" and public:
+        answered = {
+            title: {"summary": title, "value": service.cases.next(NextCase(**value))}
+            for title, value in examples.items()
+        }
+        operation["responses"]["200"]["content"]["application/json"]["examples"] = answered
 
 
 def _end_with(supervisor: int) -> None:

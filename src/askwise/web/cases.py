@@ -18,7 +18,7 @@ from askwise.errors import InvalidInput
 from askwise.web.description import Description
 from askwise.web.failures import Refused, no_case
 from askwise.web.logs import log
-from askwise.web.messages import NewCase, NewEvent
+from askwise.web.messages import NewCase, NewEvent, NextCase
 from askwise.web.opened import Opened, probability
 from askwise.web.store import CaseRow, Conflict, Event, Key, KeyTaken, Store, now
 
@@ -60,7 +60,7 @@ class Cases:
 
     def start(self, request: NewCase, by: str, key: Key | None = None) -> dict[str, Any]:
         """Start a case."""
-        self._check_known(request)
+        self._check_values(request.known, request.confirmed, "known")
         budget = None if request.budget is None else float(request.budget)
         value = {"known": dict(request.known), "budget": budget}
         start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
@@ -70,6 +70,25 @@ class Cases:
         self._store.create(opened.row, _with_outcome(start, opened), _key_for(key, start))
         self._keep(opened)
         return opened.view
+
+    def next(self, request: NextCase) -> dict[str, Any]:
+        """What to do next in a case that is kept elsewhere; nothing is stored."""
+        for field in ("known", "answers"):
+            self._check_values(getattr(request, field), request.confirmed, field)
+        for k, feature in enumerate(request.unavailable):
+            self._check_feature(feature, f"unavailable.{k}")
+        budget = None if request.budget is None else float(request.budget)
+        with self._computing, _refusals("answers" if request.answers or request.unavailable else "known"):
+            found = self._selector.next(
+                dict(request.known),
+                dict(request.answers),
+                unavailable=request.unavailable,
+                budget=budget,
+                stop=self._stop(budget),
+                desk=self._description.desk,
+                outcomes=request.outcomes,
+            )
+        return {**found, "model": self._description.model}
 
     def add(self, case_id: str, request: NewEvent, by: str, key: Key | None = None) -> dict[str, Any]:
         """Add an event to a case; of two for the same version, one is added and the other refused."""
@@ -184,21 +203,25 @@ class Cases:
         return events
 
     def _session(self, start: Mapping[str, Any]) -> Session:
-        """A session with what was known; with the calibrated stop, if it was calibrated for this budget."""
-        stop = getattr(self._selector, "stop_", None)
-        limit = self._selector.budget if start["budget"] is None else start["budget"]
-        valid = stop is not None and stop.conditions.budget == (float("inf") if limit is None else limit)
-        session: Session = self._selector.start(start["known"], start["budget"], stop if valid else None)
+        """A session with what was known."""
+        session: Session = self._selector.start(start["known"], start["budget"], self._stop(start["budget"]))
         return session
+
+    def _stop(self, budget: float | None) -> Any:
+        """The calibrated stop, if it was calibrated for this budget."""
+        stop = getattr(self._selector, "stop_", None)
+        limit = self._selector.budget if budget is None else budget
+        valid = stop is not None and stop.conditions.budget == (float("inf") if limit is None else limit)
+        return stop if valid else None
 
     def _event(self, case_id: str, version: int, kind: str, by: str, **given: Any) -> Event:
         return Event(case_id, version, kind, by, now(), self._description.model, __version__, **given)
 
-    def _check_known(self, request: NewCase) -> None:
-        for feature, value in request.known.items():
-            self._check_feature(feature, f"known.{feature}")
-            if not request.confirmed:
-                self._check_usual(feature, value, f"known.{feature}")
+    def _check_values(self, given: Mapping[str, Any], confirmed: bool, field: str) -> None:
+        for feature, value in given.items():
+            self._check_feature(feature, f"{field}.{feature}")
+            if not confirmed:
+                self._check_usual(feature, value, f"{field}.{feature}")
 
     def _check(self, request: NewEvent, state: str) -> None:
         if request.type == "reopen" and state == "open":

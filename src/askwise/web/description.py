@@ -63,6 +63,44 @@ class Description:
         rules = self._selector.schema_.rules
         return [] if rules is None else [rule.features[0] for rule in rules.pilots]
 
+    def examples(self, named: bool = True) -> dict[str, dict[str, Any]]:
+        """For each message of the HTTP interface, by its name in the description: bodies that this selector takes.
+
+        If not `named`, they name no feature.
+        """
+        values = {feature["name"]: self._usual(feature) for feature in self.as_dict()["features"]}
+        (first, value), (second, other) = (*values.items(), *values.items())[:2]
+        plain_ones: dict[str, dict[str, Any]] = {
+            "NewCase": {"nothing known": {"label": "bed 3"}},
+            "NewEvent": {
+                "finish": {"type": "finish", "version": 1},
+                "reopen": {"type": "reopen", "version": 2},
+                "take the last step back": {"type": "undo", "version": 2},
+            },
+            "NextCase": {"nothing known": {}},
+        }
+        with_names: dict[str, dict[str, Any]] = {
+            "NewCase": {"one value known": {"label": "bed 3", "known": {first: value}}},
+            "NewEvent": {
+                "a value": {"type": "answer", "feature": first, "value": value, "version": 1},
+                "not to be had": {"type": "unavailable", "feature": first, "version": 1},
+            },
+            "NextCase": {
+                "one value known": {"known": {first: value}},
+                "one value acquired": {"answers": {second: other}, "outcomes": False},
+            },
+        }
+        return {name: {**bodies, **(with_names[name] if named else {})} for name, bodies in plain_ones.items()}
+
+    def _usual(self, feature: Mapping[str, Any]) -> Any:
+        """A value of a feature as clients send it, within its range."""
+        if feature["kind"] == "group":
+            return {part["name"]: self._usual(part) for part in feature["columns"]}
+        if feature["kind"] == "number":
+            low, high = feature["low"], feature["high"]
+            return low if low is not None else high if high is not None else 1
+        return feature["values"][0] if feature["kind"] == "category" else feature["kind"] == "boolean" or "text"
+
     def unusual(self, feature: str, value: Any) -> str | None:
         """Why a value should be confirmed; None if it is within the range, or is no number."""
         cells = value if isinstance(value, Mapping) else {feature: value}

@@ -57,7 +57,7 @@ def _field(where: Sequence[Any]) -> str | None:
     """The name of a field as a client knows it: known.age, not ('body', 'known', 'age', 'int')."""
     kind, *names = where
     if kind == "body":  # what follows names the types that were tried
-        names = names[: 2 if names[:1] == ["known"] else 1]
+        names = names[: 2 if names[:1] in (["known"], ["answers"]) else 1]
     if kind == "body" and names and isinstance(names[0], int):  # a position in JSON that cannot be read
         return None
     return ".".join(map(str, names)) or None

@@ -59,6 +59,25 @@ class NewCase(_Request):
     confirmed: StrictBool = Field(default=False, description="Whether unusual values were confirmed.")
 
 
+class NextCase(_Request):
+    """All that is known of a case that is kept elsewhere."""
+
+    known: dict[Text, Value] = Field(
+        default_factory=dict, max_length=10_000, description="Feature -> value of what costs nothing."
+    )
+    answers: dict[Text, Value] = Field(
+        default_factory=dict, max_length=10_000, description="Feature -> value of what was acquired, in that order."
+    )
+    unavailable: list[Text] = Field(default_factory=list, max_length=10_000, description="Features that cannot be had.")
+    budget: Annotated[Number, Field(ge=0)] | None = Field(
+        default=None, description="The most that the case may cost; null = the selector's own limit."
+    )
+    outcomes: StrictBool = Field(
+        default=True, description="Whether to compute the likely answers, which takes longest."
+    )
+    confirmed: StrictBool = Field(default=False, description="Whether unusual values were confirmed.")
+
+
 class NewEvent(_Request):
     """A step of a case."""
 
@@ -114,6 +133,26 @@ class WhyView(BaseModel):
     text: str
     change: float | None
     outcomes: list[dict[str, Any]]
+
+
+class NextView(BaseModel):
+    """What to do next: `DynamicFeatureSelector.next`, with the version of the model."""
+
+    model_config = ConfigDict(extra="allow")
+
+    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    suggestion: str | None
+    ranking: list[dict[str, Any]]
+    prediction: Any
+    probabilities: dict[str, float]
+    decision_is_final: float
+    uncertainty: dict[str, float | str | None]
+    why: dict[str, Any]
+    known: dict[str, Any]
+    unavailable: list[str]
+    spent: float
+    budget_left: float | None
+    model: str
 
 
 class CaseSummary(BaseModel):
