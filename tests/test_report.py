@@ -126,7 +126,9 @@ def seen(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^<>]+>", " ", html)).split())
 
 
-def pictures(page: str) -> list[ET.Element]:
+def pictures(page: str, size: str = "wide") -> list[ET.Element]:
+    """Those for a desk, or the "narrow" ones for a phone."""
+    page = "".join(re.findall(rf'<div class="{size}">(<svg.*?</svg>)\s*</div>', page, flags=re.DOTALL))
     return [ET.fromstring(picture) for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)]
 
 
@@ -152,6 +154,7 @@ def test_pictures_are_well_formed_and_label_everything(report):
     assert {"askwise", "static order", "the model with everything"} <= set(texts(curves))
     assert set(FEATURES) <= set(texts(order))  # dollar signs are no mathematics
     assert f"1. {EVIL}" in texts(story)
+    assert len(pictures(render(report), "narrow")) == 3
 
 
 def test_savings_come_first_and_say_what_is_never_reached(report):
@@ -175,10 +178,10 @@ def test_savings_come_first_and_say_what_is_never_reached(report):
 def test_curves_have_a_point_for_each_budget(report):
     curves = pictures(render(report))[0]
     for way in ("askwise", "static", "random"):
-        line = next(node for node in curves.iter() if node.get("id") == f"curves-curve-{way}")
+        line = next(node for node in curves.iter() if node.get("id") == f"wide-curves-curve-{way}")
         path = next(node for node in line if node.tag.endswith("path")).attrib["d"]
         assert len(re.findall(r"[ML] ", path)) == 3
-    assert any(node.get("id") == "curves-band-random" for node in curves.iter())
+    assert any(node.get("id") == "wide-curves-band-random" for node in curves.iter())
 
 
 def test_ids_are_unique_and_references_resolve(report):

@@ -67,6 +67,12 @@ class Stopped:
         """The mean number of features that are asked for."""
         return float((self.run.order >= 0).sum(axis=1).mean())
 
+    def how(self, priced: bool) -> str:
+        """What askwise does with a case, in one sentence."""
+        most = "that which tells most for its price first" if priced else "that which tells most first"
+        everything = f"the {len(self.run.features)} features of a case"
+        return f"Of {everything} askwise asks for one at a time, {most}, and stops when the decision is settled."
+
     def headline(self, priced: bool, unit: str) -> str:
         """What is saved, in one sentence."""
         summary, n = self.summary, len(self.run.order)

@@ -154,6 +154,7 @@ def print_headline(console: Console, comparison: Comparison) -> None:
     """What is saved in one sentence, the two prices as bars, and what is kept of each class."""
     stopped = comparison.stopped
     assert stopped is not None
+    console.print(f"\n{stopped.how(comparison.priced)}")
     console.print(f"\n{stopped.headline(comparison.priced, comparison.unit)}", style="bold")
     summary, unit = stopped.summary, comparison.unit if comparison.priced else "features"
     if summary.saved > 0:

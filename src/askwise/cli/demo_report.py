@@ -19,7 +19,7 @@ from askwise.cli.comparison import Comparison, Story
 from askwise.cli.options import check_report_path
 from askwise.cli.wording import NONE_FIRES, NONE_POSSIBLE, shown_number, shown_value, step_name, warnings_of
 from askwise.displays import AcquisitionOrderDisplay, BudgetDisplay, SavingsDisplay, TrajectoryDisplay
-from askwise.displays.base import drawn
+from askwise.displays.base import drawn_twice
 from askwise.displays.cases import MOST_FEATURES_DRAWN, class_colors, class_probability, order_shares
 from askwise.errors import AskwiseError
 from askwise.explain import Flowchart
@@ -76,12 +76,12 @@ def write_report(path: str | os.PathLike[str], report: Report) -> Path:
 def render(report: Report) -> str:
     """The page as text."""
     story, comparison = report.story, report.comparison
-    pictures = {"story": drawn("story", TrajectoryDisplay(story.trace))}
+    pictures = {"story": drawn_twice("story", TrajectoryDisplay(story.trace))}
     if comparison is not None:
         if comparison.savings is not None:
-            pictures["savings"] = drawn("savings", SavingsDisplay(comparison.savings, priced=comparison.priced))
-        pictures["curves"] = drawn("curves", _curves(comparison))
-        pictures["order"] = drawn("order", AcquisitionOrderDisplay(*order_shares(comparison.trajectory)))
+            pictures["savings"] = drawn_twice("savings", SavingsDisplay(comparison.savings, priced=comparison.priced))
+        pictures["curves"] = drawn_twice("curves", _curves(comparison))
+        pictures["order"] = drawn_twice("order", AcquisitionOrderDisplay(*order_shares(comparison.trajectory)))
     shown, colors = class_colors(story.trace)
     return template("report.html", value=shown_value, number=shown_number).render(
         report=report,

@@ -10,15 +10,13 @@ from matplotlib.figure import Figure
 import askwise
 from askwise.cli.findings import Findings, in_hindsight
 from askwise.displays import BudgetDisplay, RejectionDisplay, SavingsDisplay
-from askwise.displays.base import WIDTH, Display, drawn
+from askwise.displays.base import WIDTH, Display, drawn_twice
 from askwise.explain import percent
 from askwise.plotting import template
 from askwise.table.desk import Desk
 
 NAMES = {"askwise": "askwise", "static": "one fixed order", "random": "random order"}
 MOST_ASKED = 15
-WIDTHS = {"wide": WIDTH, "narrow": 3.5}
-"""Inches: each picture is drawn for a desk and for a phone, where a shrunk one could not be read."""
 
 
 def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]], seen: str | None = None) -> str:
@@ -29,10 +27,7 @@ def render(title: str, found: Findings, desk: Desk, about: list[tuple[str, str]]
         "curves": _Curves(found, f"budget per case{unit}"),
         "rejection": RejectionDisplay(found.rejection),
     }
-    pictures = {
-        name: {size: drawn(f"{size}-{name}", display, width) for size, width in WIDTHS.items()}
-        for name, display in displays.items()
-    }
+    pictures = {name: drawn_twice(name, display) for name, display in displays.items()}
     return template("manager.html", money=desk.amount, percent=percent, price=desk.money).render(
         title=title,
         found=found,

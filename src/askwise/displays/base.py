@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from askwise.plotting import STYLE, svg
 
 WIDTH = 6.2
-"""Inches; narrow enough for the text of a figure to be read on a phone."""
+NARROW = 3.5
+"""Inches: on a desk, and on a phone, where a shrunk picture could not be read."""
 
 POLICY_COLORS = {"askwise": "#3b6fd4", "static": "#e0793a", "random": "#7a828c"}
 
@@ -79,3 +80,10 @@ class Display:
 def drawn(name: str, display: Display, width: float = WIDTH) -> Markup:
     """The picture as an SVG element for a page, whose ids begin with `name`."""
     return svg(name, display.to_figure, width)
+
+
+def drawn_twice(name: str, display: Display) -> Markup:
+    """The picture for a page that shows it wide on a desk and narrow on a phone; common.css chooses."""
+    sizes = {"wide": WIDTH, "narrow": NARROW}
+    parts = [f'<div class="{size}">{drawn(f"{size}-{name}", display, width)}</div>' for size, width in sizes.items()]
+    return Markup("".join(parts))

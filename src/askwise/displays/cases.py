@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +20,9 @@ OTHER_COLOR = "#c9ced6"
 ON_BLUE = "#fdfdfe"  # white on a light page and on a dark one, unlike the color of the paper
 MOST_FEATURES_DRAWN = 30
 MOST_STEPS_DRAWN = 30
-MOST_STEPS_IN_FIGURES = 15
+MOST_STEPS_IN_FIGURES, MOST_STEPS_IN_NARROW_FIGURES = 15, 7
+LONGEST_NAME = (30, 16)
+"""Letters of a feature's name in a wide figure, and in a narrow one."""
 
 _BLUE = (0.231, 0.435, 0.831)
 
@@ -69,13 +71,13 @@ class AcquisitionOrderDisplay(Display):
         blues = LinearSegmentedColormap.from_list("share", [(*_BLUE, 0.04), (*_BLUE, 1.0)])
         ax.pcolormesh(*edges, self.share, cmap=blues, vmin=0, vmax=darkest, edgecolors=PAPER, linewidth=1, gid="cells")
         for (i, t), value in np.ndenumerate(self.share):
-            if round(100 * value) and steps <= MOST_STEPS_IN_FIGURES:
+            if round(100 * value) and steps <= (MOST_STEPS_IN_NARROW_FIGURES if narrow else MOST_STEPS_IN_FIGURES):
                 color = ON_BLUE if value > 0.6 * darkest else INK
                 ax.text(t + 1, i, f"{100 * value:.0f}", ha="center", va="center", color=color, size=8)
-        ax.set_yticks(range(rows), [short(name) for name in self.features])
+        ax.set_yticks(range(rows), [short(name, LONGEST_NAME[narrow]) for name in self.features])
         ax.set_ylim(rows - 0.5, -0.5)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set_xlabel("step (percent of the cases)")
+        ax.set_xlabel("step" if narrow else "step (percent of the cases)")
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
 
@@ -97,6 +99,8 @@ class TrajectoryDisplay(Display):
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ['before the first answer', '1. age']
     """
+
+    legend_columns: ClassVar[tuple[int, int]] = (2, 2)
 
     def __init__(self, trace: Sequence[Mapping[str, Any]]) -> None:
         if not trace:
@@ -142,12 +146,15 @@ class TrajectoryDisplay(Display):
         return cls.from_trajectory(selector.acquire(X, budget, stop), case, ax=ax)
 
     def _height(self, narrow: bool) -> float:
-        return 1.25 + 0.32 * len(self.trace)
+        legend = 0.24 * ((len(class_colors(self.trace)[0]) + 1) // 2) if narrow else 0.0
+        return 1.25 + 0.32 * len(self.trace) + legend
 
     def _fill(self, figure: Figure, width: float) -> Self:
+        if width < WIDTH:  # no room for the entropy
+            return super()._fill(figure, width)
         bars, entropy = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1], gridspec_kw={"wspace": 0.12})
         self._keep(bars)
-        self._draw(bars, narrow=width < WIDTH)
+        self._draw(bars, narrow=False)
         total = [step["uncertainty"]["total"] for step in self.trace]
         entropy.plot(total, np.arange(len(total)), marker="o", markersize=4, color=INK, gid="story-entropy")
         entropy.set_xlim(0, max(np.log(len(self.trace[0]["probabilities"])), *total) * 1.06)
@@ -168,10 +175,11 @@ class TrajectoryDisplay(Display):
             name = "other" if label is None else short(label, 18)
             ax.barh(at, width, left=left, height=0.72, color=colors[label], label=name)
             left += width
-        ax.set_yticks(at, [_step_label(number, step) for number, step in enumerate(trace)])
+        ax.set_yticks(at, [_step_label(number, step, LONGEST_NAME[narrow]) for number, step in enumerate(trace)])
         ax.set_ylim(len(trace) - 0.5, -0.5)
         ax.set_xlim(0, 1)
-        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
+        ticks = np.linspace(0, 1, 3 if narrow else 5)
+        ax.set_xticks(ticks, [f"{100 * tick:.0f}%" for tick in ticks])
         ax.set_title("probability of each class", loc="left")
         ax.tick_params(axis="y", length=0)
 
@@ -208,7 +216,7 @@ def class_probability(step: Mapping[str, Any], label: str | None, shown: Sequenc
     return chances[label] if label is not None else sum(p for name, p in chances.items() if name not in shown)
 
 
-def _step_label(number: int, step: Mapping[str, Any]) -> str:
+def _step_label(number: int, step: Mapping[str, Any], longest: int) -> str:
     if step["feature"] is None:
-        return "before the first answer"
-    return f"{number}. {short(step['feature'])}{': unavailable' if step['event'] == 'unavailable' else ''}"
+        return "before the first answer" if longest > len("before the first answer") else "nothing yet"
+    return f"{number}. {short(step['feature'], longest)}{': unavailable' if step['event'] == 'unavailable' else ''}"
