@@ -1,5 +1,7 @@
 """The loop that buys: money, availability, order, and the record of it all."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
-from askwise.acquisition import nothing_known
+from askwise.acquisition import RunMemory, nothing_known
 from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError
 from askwise.policy import Policy
@@ -480,3 +482,44 @@ def test_cases_keep_the_index_of_the_table():
     chosen = selector()
     assert chosen.acquire(X, budget=1).to_frame()["case"].tolist() == ["p7", "p7", "p2", "p2", "p5", "p5"]
     assert chosen.acquire(X.reset_index(drop=True), budget=0).to_frame()["case"].tolist() == [0, 1, 2]
+
+
+def test_questions_about_the_same_cases_share_one_run():
+    rows, labels = table(30, seed=2), np.arange(30) % 2
+    found, apart = (selector([1, 4, 2, 3]) for _ in range(2))
+    price = found.savings(rows)
+    n_shown = len(found.policy_.shown_)
+    stop = found.calibrate_stop(rows, labels, agreement=0.7, confidence=0.6)
+    measures = found.evaluate(rows, labels, budgets=[1, 3])
+    assert len(found.policy_.shown_) == n_shown
+    assert_frame_equal(measures, apart.evaluate(rows, labels, budgets=[1, 3]))  # no longer run is there to share
+    assert stop.threshold == apart.calibrate_stop(rows, labels, agreement=0.7, confidence=0.6).threshold
+    assert_frame_equal(price, apart.savings(rows))
+
+
+def test_cases_run_again_if_anything_has_changed():
+    rows, labels = table(30, seed=2), np.arange(30) % 2
+    found = selector([1, 4, 2, 3])
+    found.evaluate(rows, labels, budgets=[2])
+    for change in (
+        lambda: rows.iloc[::-1],
+        lambda: rows + 1,
+        lambda: found.set_params(risk_weight=0.5) and rows,
+        lambda: found.policy_.set_params(ranking=[4, 1, 2, 3]) and rows,
+    ):
+        n_shown = len(found.policy_.shown_)
+        given = change()
+        again = found.evaluate(given, labels, budgets=[2])
+        assert len(found.policy_.shown_) > n_shown
+        other = selector([1, 4, 2, 3], risk_weight=found.risk_weight)
+        other.policy_.set_params(ranking=found.policy_.ranking)
+        assert_frame_equal(again, other.evaluate(given, labels, budgets=[2]))
+
+
+def test_runs_are_not_kept_elsewhere_and_few_of_them():
+    found = selector()
+    for seed in range(RunMemory.MOST_RUNS + 2):
+        found.savings(table(5, seed=seed))
+    assert len(found._runs._kept) == RunMemory.MOST_RUNS
+    assert pickle.loads(pickle.dumps(found))._runs._kept == []
+    assert found.with_policy("random")._runs is found._runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from askwise.acquisition import Acquisition, checked_scores, nothing_known, run_episodes
+from askwise.acquisition import Acquisition, RunMemory, checked_scores, nothing_known, run_episodes
 from askwise.calibrate.crossfit import N_FOLDS, Fold
 from askwise.calibrate.unseen import check_new_rows, check_unseen, digests
 from askwise.case.results import Next
@@ -846,11 +847,30 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self, truth: EncodedRows, policy: Policy, budget: float, labels: np.ndarray | None = None
     ) -> FullRuns:
         """Runs of cases with the true values `truth` along `policy`, without an early stop."""
-        blocks, runs = self._blocks(len(truth)), []
-        for part in track(blocks, "blocks of cases", len(blocks), self.progress):
-            state, known = self._nothing_known(truth, part, policy), None if labels is None else labels[part]
-            runs.append(full_runs(state, truth.take(part), policy, budget, known, self.progress))
-        return FullRuns.concatenated(runs)
+        full = self.beliefs_.decisions(self.predictor_.full_proba(truth))
+        return full_runs(self._run(truth, policy, budget), full, self.schema_, labels)
+
+    @cached_property
+    def _runs(self) -> RunMemory:
+        """The last runs: `evaluate`, `savings` and `calibrate_stop` of the same cases share them."""
+        return RunMemory()
+
+    def _run(
+        self, truth: EncodedRows, policy: Policy, budget: float, stop: Stopping | None = None, or_longer: bool = False
+    ) -> Trajectory:
+        """Cases of which nothing is known along `policy` until the budget or the features are used up, or they stop."""
+
+        def run() -> Trajectory:
+            blocks, found = self._blocks(len(truth)), []
+            for part in track(blocks, "blocks of cases", len(blocks), self.progress):
+                state, cells = self._nothing_known(truth, part, policy), truth.values[part]
+                state.left = np.full(len(cells), budget)
+                found.append(run_episodes(state, cells, policy, stop, self.progress))
+            return found[0] if len(found) == 1 else Trajectory.concatenated(found)
+
+        beliefs = (self.beliefs_, self.beliefs_.predictor, self.beliefs_.calibration, self.beliefs_.novelty)
+        made_with = (policy, stop, *beliefs, self.schema_, self.prices_, self._risk_weight())
+        return self._runs.run(truth, made_with, budget, run, or_longer)
 
     def _runs_of_folds(self, budget: float) -> FullRuns | None:
         """Runs of training rows along policies that were fitted without them; None where that is impossible."""
@@ -925,22 +945,20 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """See `askwise.evaluation.final_states`."""
         truth = self._encode(X)
         chosen = self._policy_for(truth) if policy is None else policy
-        one_run = self.prices_.uniform and not chosen.depends_on_budget(self.prices_)
-        ends_of = ends_of_one_run if one_run else ends_of_each_budget
-        n_jobs = 1 if one_run else max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
+        if self.prices_.uniform and not chosen.depends_on_budget(self.prices_):
+            most = float(max(budgets, default=0.0))
+            return ends_of_one_run(self._run(truth, chosen, most, self.pays_off_, or_longer=True), budgets)
+        n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
         shares = np.array_split(np.array(budgets, dtype=float), n_jobs)
         show = self.progress if n_jobs == 1 else False
-        jobs = (delayed(self._ends)(ends_of, truth, share, chosen, show) for share in shares)
+        jobs = (delayed(self._ends)(truth, share, chosen, show) for share in shares)
         return [end for ends in Parallel(n_jobs=n_jobs)(jobs) for end in ends]
 
-    def _ends(
-        self, ends_of: Any, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str
-    ) -> list[FinalState]:
-        """The final states by `ends_of`, block by block."""
-        n_copies = len(budgets) if ends_of is ends_of_each_budget else 1
-        blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth), n_copies=n_copies)]
+    def _ends(self, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str) -> list[FinalState]:
+        """The final states under each budget, block by block."""
+        blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth), n_copies=len(budgets))]
         ends = [
-            ends_of(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)
+            ends_of_each_budget(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)
             for state in track(blocks, "blocks of cases", len(blocks), progress)
         ]
         return [FinalState.concatenated(parts) for parts in zip(*ends, strict=True)]

@@ -7,7 +7,8 @@ are carried forward.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -392,6 +393,87 @@ def run_episodes(
         start=start,
         features=list(state.schema.features),
         classes=state.beliefs.predictor.classes_,
+    )
+
+
+class RunMemory:
+    """The last runs of cases, so that several questions about the same cases share one.
+
+    A run is recognized by the content of its rows and by the very objects it was made with; if one of them has changed
+    in any attribute, the cases run again. It is kept in memory only: not in a saved folder, a pickle or a copy.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.acquisition import RunMemory, nothing_known, run_episodes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, calibration=None, random_state=0).fit(X, y)
+    >>> beliefs, schema, prices = selector.beliefs_, selector.schema_, selector.prices_
+    >>> truth, memory = schema.encode(X[:2]), RunMemory()
+    >>> def run():
+    ...     state = nothing_known(schema, prices, beliefs, truth)
+    ...     return run_episodes(state, truth.values, selector.policy_)
+    >>> made_with = (selector.policy_, beliefs, prices)
+    >>> memory.run(truth, made_with, np.inf, run) is memory.run(truth, made_with, np.inf, run)
+    True
+    """
+
+    MOST_RUNS = 4
+    MOST_NUMBERS = 4_000_000
+    """Probabilities in a run that is kept: of larger ones, none is."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[bytes, list[tuple[Any, dict[str, Any]]], float, Trajectory]] = []
+
+    def __reduce__(self) -> Any:
+        return RunMemory, ()
+
+    def run(
+        self,
+        truth: EncodedRows,
+        made_with: Sequence[Any],
+        budget: float,
+        run: Callable[[], Trajectory],
+        or_longer: bool = False,
+    ) -> Trajectory:
+        """What `run` returns, or returned when it was last asked for the same.
+
+        Parameters
+        ----------
+        truth
+            The encoded cases.
+        made_with
+            All that decides what happens to them, besides the budget.
+        or_longer
+            Whether a run with more money will do: where money only decides how far it goes.
+        """
+        key, attributes = _content(truth), [(part, dict(getattr(part, "__dict__", {}))) for part in made_with]
+        for kept in reversed(self._kept):
+            enough = kept[2] >= budget if or_longer else kept[2] == budget
+            if enough and kept[0] == key and _same_objects(kept[1], attributes):
+                return kept[3]
+        found = run()
+        if len(found.order) * (found.n_steps + 1) * len(found.classes) <= self.MOST_NUMBERS:
+            self._kept = [*self._kept[1 - self.MOST_RUNS :], (key, attributes, budget, found)]
+        return found
+
+
+def _content(rows: EncodedRows) -> bytes:
+    """What tells these rows from others, in their order."""
+    shape = repr((rows.values.shape, sorted(rows.unseen.items()))).encode()
+    return blake2b(np.ascontiguousarray(rows.values).tobytes() + shape).digest()
+
+
+def _same_objects(kept: Sequence[tuple[Any, dict[str, Any]]], now: Sequence[tuple[Any, dict[str, Any]]]) -> bool:
+    """Whether they are the same objects with the same attributes."""
+    return len(kept) == len(now) and all(
+        (one is other or (type(one) is float and one == other))
+        and had.keys() == has.keys()
+        and all(had[name] is has[name] for name in had)
+        for (one, had), (other, has) in zip(kept, now, strict=True)
     )
 
 

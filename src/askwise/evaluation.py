@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import log_loss
 
-from askwise.acquisition import Acquisition, purchases, run_episodes
+from askwise.acquisition import Acquisition, purchases
 from askwise.metrics import expected_calibration_error
 from askwise.policy.base import OncePerState, Policy
 from askwise.progress import track
 from askwise.stopping.rules import Stopping
 from askwise.table.error_costs import decide
 from askwise.table.prices import Prices, affordable
+from askwise.trajectory import Trajectory
 
 __all__ = ["FinalState", "default_budgets", "final_states", "measures"]
 
@@ -89,19 +90,10 @@ def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy
     return found
 
 
-def ends_of_one_run(
-    state: Acquisition,
-    truth: np.ndarray,
-    policy: Policy,
-    stop: Stopping | None,
-    budgets: np.ndarray,
-    progress: bool | str = False,
-) -> list[FinalState]:
+def ends_of_one_run(run: Trajectory, budgets: Sequence[float]) -> list[FinalState]:
     """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
-    state.left = np.full(len(truth), max(budgets, default=0.0))
-    run = run_episodes(state, truth, policy, stop, progress)
-    rows = np.arange(len(truth))
-    spent = np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)])
+    rows = np.arange(len(run.order))
+    spent = np.column_stack([np.zeros(len(rows)), run.costs.cumsum(axis=1)])
     ends = []
     for budget in budgets:
         last = affordable(spent, budget).sum(axis=1) - 1

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from askwise import DynamicFeatureSelector
+from askwise import DynamicFeatureSelector, acquisition
 from askwise.calibrate import crossfit, tuning
 from askwise.calibrate.tuning import REPRODUCTION, UNSEEN
 from askwise.calibrate.visited_states import sizes_visited
@@ -127,13 +127,13 @@ def test_a_width_may_be_any_number():
 def test_a_stop_is_calibrated_on_folds_with_what_the_selector_chose(adaptation, monkeypatch):
     found, asked = fitted(adaptation=adaptation), []
     assert found.predictor_.answer_factor_ != 1.4
-    own = stop_calibration.full_runs
+    own = acquisition.run_episodes
 
-    def recorded(state, *rest):
+    def recorded(state, *rest, **options):
         asked.append(state.beliefs)
-        return own(state, *rest)
+        return own(state, *rest, **options)
 
-    monkeypatch.setattr(stop_calibration, "full_runs", recorded)
+    monkeypatch.setattr(stop_calibration, "run_episodes", recorded)
     found.calibrate_stop(agreement=0.8)
     assert len(asked) == crossfit.N_FOLDS
     for beliefs in asked:

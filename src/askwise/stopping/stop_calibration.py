@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from askwise.acquisition import Acquisition, nothing_known, run_episodes
+from askwise.acquisition import nothing_known, run_episodes
 from askwise.calibrate.crossfit import Fold
 from askwise.epistemic import BeliefModel
 from askwise.errors import InvalidInput
-from askwise.policy.base import Policy
 from askwise.progress import track
 from askwise.stopping.calibrated_stop import CalibratedStop, Conditions, Goal, calibrated_threshold
 from askwise.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.stopping.prediction_sets import PredictionSets
 from askwise.table.prices import Prices
-from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
+from askwise.trajectory import Trajectory
 
 ROWS_TO_SHARE = 5
 """One of so many calibration rows says where a conditional test starts, if training rows cannot be cross-fitted."""
@@ -93,25 +92,27 @@ def usual_shares(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return np.asarray(counts / counts.sum())
 
 
-def full_runs(
-    state: Acquisition,
-    truth: EncodedRows,
-    policy: Policy,
-    budget: float,
-    labels: np.ndarray | None = None,
-    progress: bool | str = False,
-) -> FullRuns:
-    """Run cases of which nothing is known until the budget or the features are used up."""
-    state.left = np.full(len(truth), budget)
-    run = run_episodes(state, truth.values, policy, progress=progress)
-    free_next = (run.order >= 0) & ((run.costs == 0) | _leading_to_mandatory(run.order, state.schema))
-    free_next = np.column_stack([free_next, np.zeros(len(truth), dtype=bool)])
+def full_runs(run: Trajectory, full: np.ndarray, schema: Schema, labels: np.ndarray | None = None) -> FullRuns:
+    """A run without an early stop, as stops see it.
+
+    Parameters
+    ----------
+    full
+        (n,) decisions from the full rows.
+    schema
+        The features, some of which may be mandatory.
+    labels
+        (n,) positions of the true classes.
+    """
+    n = len(run.order)
+    free_next = (run.order >= 0) & ((run.costs == 0) | _leading_to_mandatory(run.order, schema))
+    free_next = np.column_stack([free_next, np.zeros(n, dtype=bool)])
     return FullRuns(
         certainty=np.where(free_next, -np.inf, run.decision_is_final),
         decision=run.decision,
-        spent=np.column_stack([np.zeros(len(truth)), run.costs.cumsum(axis=1)]),
+        spent=np.column_stack([np.zeros(n), run.costs.cumsum(axis=1)]),
         n_steps=(run.order >= 0).sum(axis=1),
-        full=state.beliefs.decisions(state.beliefs.predictor.full_proba(truth)),
+        full=full,
         labels=labels,
         proba=None if labels is None else run.proba,
         final=run.final,
@@ -144,7 +145,9 @@ def runs_of_folds(
     for fold in track(folds, "cross-fitting", len(folds), progress):
         rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
         state = nothing_known(schema, prices, fold.beliefs.settled_like(beliefs), rows, risk_weight=risk_weight)
-        run = full_runs(state, rows, fold.policy, budget, labels, progress)
+        state.left = np.full(len(rows), budget)
+        full = state.beliefs.decisions(state.beliefs.predictor.full_proba(rows))
+        run = full_runs(run_episodes(state, rows.values, fold.policy, progress=progress), full, schema, labels)
         # With nothing known all cases are alike and would stop together: test that where the selector itself would.
         assert run.final is not None
         run.final[:, 0], run.decision[:, 0] = at_start.final, at_start.decision
