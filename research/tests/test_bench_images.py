@@ -53,7 +53,7 @@ def test_every_method_is_run_resumed_and_reported(made, tmp_path):
     for metric in ("accuracy", "random_accuracy", "middle_accuracy", "ece", "entropy"):
         assert (rows["metric"] == metric).sum() == len(IMAGE_METHODS) * len(LEVELS)
     members = rows.loc[rows["metric"] == "epistemic", "method"].unique()
-    assert set(members) == {"cnn", "recnn", "adcnn", "adrecnn", "patch-askwise"}
+    assert set(members) == {"cnn", "recnn", "adcnn", "adrecnn", "adcnn-on-policy", "patch-askwise"}
     middle = rows[(rows["metric"] == "middle_accuracy") & (rows["budget"] == 4) & (rows["method"] == "patch-askwise")]
     assert middle["value"].item() > 0.9  # the three patches that tell the class are among the four in the middle
     _, _, page = write_page(tmp_path)

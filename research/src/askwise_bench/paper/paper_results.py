@@ -44,8 +44,11 @@ OURS_ON_IMAGES = {"cnn": "CNN*", "recnn": "ReCNN*", "adcnn": "AdCNN*", "adrecnn"
 
 IMAGE_METHODS = {
     **OURS_ON_IMAGES,
+    "adcnn-on-policy": "AdCNN, on its choices",
     **{f"patch-{name}": f"{METHODS.get(name, name)} on images" for name in ("askwise", "dime", "vip")},
     "patch-gdfs": "GDFS on images",
+    "adcnn-few": "AdCNN, few patches",
+    "adcnn-order": "AdCNN, one order",
     "adcnn-longer": "AdCNN, longer training",
     "adcnn-resnet18": "AdCNN, ResNet-18",
 }
