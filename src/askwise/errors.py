@@ -68,7 +68,18 @@ class InvalidInput(AskwiseError, ValueError):  # noqa: N818 - a name of the publ
 
 
 class AskwiseWarning(UserWarning):
-    """Something that the caller should know about a result, such as a promise that does not cover it."""
+    """Something that the caller should know about a result, such as a promise that does not cover it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from askwise.errors import AskwiseWarning
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always", AskwiseWarning)
+    ...     warnings.warn("the promise does not cover this case", AskwiseWarning)
+    >>> str(said[0].message)
+    'the promise does not cover this case'
+    """
 
 
 def did_you_mean(given: Any, known: Iterable[Any]) -> str:

@@ -41,6 +41,17 @@ class Trajectory:
         Why the promise of a calibrated stop does not hold for a case, "" where it does; None without such a stop.
     handed_over
         (n,) the cases to hand to a person by the rule of `calibrate_handover`; None without one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> X, y = load_iris(return_X_y=True)
+    >>> selector = DynamicFeatureSelector(GaussianNB().fit(X, y), epistemic=None, random_state=0).fit(X, y)
+    >>> run = selector.acquire(X[:3], budget=2)
+    >>> run.order.shape, run.proba.shape, run.spent_after(-1).tolist()
+    ((3, 2), (3, 3, 3), [2.0, 2.0, 2.0])
     """
 
     order: np.ndarray

@@ -25,6 +25,12 @@ class Shown:
 
     `low` and `high` are the range in which a number is entered without a warning, `values` the categories to choose
     from. None: there is no unit, no range, no list. `seen` says that the range is that of the training rows.
+
+    Examples
+    --------
+    >>> from askwise.table.desk import Shown
+    >>> Shown("Age", "years", low=20, high=79).range
+    '20 to 79 years expected'
     """
 
     label: str
@@ -68,6 +74,13 @@ class Desk:
 
     `encoding` is that of the training table, in which other files of the same origin probably are. `reference` has the
     reference interval of a feature or column, (low, high), which is shown beside the range of the training rows.
+
+    Examples
+    --------
+    >>> from askwise.table.desk import Desk, Shown
+    >>> desk = Desk("EUR", {"age": Shown("Age", "years")})
+    >>> desk.label("age"), desk.money(12.5)
+    ('Age', '12.50 EUR')
     """
 
     currency: str | None = None

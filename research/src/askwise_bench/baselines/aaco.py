@@ -71,6 +71,16 @@ class AACO(Baseline):
     that a case's choice does not depend on when it is asked; the single features are always among them. 4. Rows
     are compared by normal scores, categories by equality. 5. Prices count relative to their mean, so that
     `acquisition_cost` means the same in any currency.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from askwise_bench.baselines import AACO
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = AACO(LogisticRegression(max_iter=1000), random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     estimator: Any = None

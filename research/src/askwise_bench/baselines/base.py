@@ -41,6 +41,13 @@ class Baseline(FeatureAcquirer):
         Prices, groups of columns and rules of the house, as in `DynamicFeatureSelector`.
     random_state, progress
         Seed, and whether to show a progress bar.
+
+    Examples
+    --------
+    >>> from askwise_bench.baselines import StaticCMI, StaticBest
+    >>> from askwise_bench.baselines.base import Baseline
+    >>> issubclass(StaticCMI, Baseline), issubclass(StaticBest, Baseline)
+    (True, True)
     """
 
     sees_everything = False

@@ -56,6 +56,15 @@ class StaticBest(Baseline):
         Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import StaticBest
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = StaticBest(max_features=2, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     classifier: Any = None

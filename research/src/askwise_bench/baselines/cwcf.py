@@ -75,6 +75,15 @@ class CWCF(Baseline):
     ----------
     stopping_
         Stops a row where a classify action has the highest Q: ``acquire(X, stop=stopping_)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import CWCF
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = CWCF(pretrain_updates=20, n_episodes=128, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     cost_weight: float = within(Number(0), 0.1)

@@ -49,6 +49,15 @@ class DIME(TwoNetworkBaseline):
     4. Exploration starts at one half (the authors' scripts: 0.05 or none), so that the values of rarely
        bought features are learned too.
     5. Dropout is sliced from precomputed draws, and Adam's smallest rate is 1e-5 (the original: 1e-6).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import DIME
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = DIME(pretrain_epochs=2, epochs=2, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     exploration: float = within(SHARE, 0.5)

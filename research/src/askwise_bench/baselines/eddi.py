@@ -60,6 +60,15 @@ class EDDI(Baseline):
         Steps of Adam, and its settings.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import EDDI
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = EDDI(steps=20, samples=5, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     latent: int = within(Whole(1), 10)

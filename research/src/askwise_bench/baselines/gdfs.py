@@ -50,6 +50,15 @@ class GDFS(TwoNetworkBaseline):
     5. Prices are not in the original: the probability of a choice is divided by the price. A trained policy is so
        certain that only large price differences change its choice.
     6. Dropout is sliced from precomputed draws, and Adam's smallest rate in pretraining is 1e-5 (the original: 1e-6).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import GDFS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = GDFS(pretrain_epochs=2, epochs=1, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     def _train_jointly(self, both: TwoNetworks, rows: Any, judged: Any) -> None:

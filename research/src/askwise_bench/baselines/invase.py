@@ -51,6 +51,15 @@ class INVASE(FullRowBaseline):
         Steps of Adam, and its settings.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import INVASE
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = INVASE(steps=20, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     sparsity: float = within(Number(0), 0.1)

@@ -61,6 +61,15 @@ class Opportunistic(Baseline):
         Size of the replay memory, purchases per update, rate of Adam, and update rate of the target network.
     costs, groups, random_state, progress
         See `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import Opportunistic
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = Opportunistic(n_episodes=128, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     hidden: Sequence[int] = within(Several(Whole(1), fewest=1), (64, 32))

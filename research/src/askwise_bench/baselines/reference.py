@@ -37,6 +37,16 @@ class RandomOrder(AACO):
         The predictor, as in `AACO`; its acquisition policy is not used.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from askwise_bench.baselines import RandomOrder
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = RandomOrder(LogisticRegression(max_iter=1000), random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     def _train(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> tuple[SubsetPredictor, Policy]:
@@ -59,6 +69,16 @@ class FullInformation(FullRowBaseline):
         Fitted classifiers to keep, one per subset.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from askwise_bench.baselines import FullInformation
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = FullInformation(LogisticRegression(max_iter=1000)).fit(X, y)
+    >>> rival.predict(X[:1])
+    array([0])
     """
 
     classifier: Any = None
@@ -102,6 +122,15 @@ class ExactOracle(Baseline):
         The result of `make_gaussian` or `make_switch`; the rows given to `fit` must come from the same distribution.
     costs, groups, random_state, progress
         As in `Baseline`; each column must be its own feature.
+
+    Examples
+    --------
+    >>> from askwise.datasets import make_gaussian
+    >>> from askwise_bench.baselines import ExactOracle
+    >>> data = make_gaussian(50, random_state=0)
+    >>> rival = ExactOracle(data).fit(data.X, data.y)
+    >>> rival.acquire(data.X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     data: SyntheticDataset

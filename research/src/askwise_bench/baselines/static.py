@@ -66,6 +66,15 @@ class StaticCMI(Baseline):
     correction are ours. 2. Where a feature of the ranking is missing in a row, the next one is bought instead, and
     the tree is one trained on the features that the row has. 3. With prices the information is divided by the price at
     that point of the ranking.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import StaticCMI
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = StaticCMI(random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     criterion: str = within(Choice(CRITERIA), "cmim")

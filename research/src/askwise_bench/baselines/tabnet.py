@@ -52,6 +52,15 @@ class TabNet(FullRowBaseline):
         Training by Adam.
     costs, groups, random_state, progress
         As in `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import TabNet
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = TabNet(epochs=2, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     width: int = within(Whole(1), 8)

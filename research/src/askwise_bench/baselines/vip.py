@@ -57,6 +57,15 @@ class VIP(Baseline):
         Of Adam.
     costs, groups, random_state, progress
         See `Baseline`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from askwise_bench.baselines import VIP
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rival = VIP(random_epochs=1, biased_epochs=1, random_state=0).fit(X, y)
+    >>> rival.acquire(X[:2], budget=2).order.shape
+    (2, 2)
     """
 
     hidden: int = within(Whole(1), 64)
