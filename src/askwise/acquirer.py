@@ -635,6 +635,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             by_class=by_class,
             rows=None if X_cal is None else digests(self._encode(X_cal)),
             assumption="" if way == "blocked" else ASSUMPTIONS[way],
+            usual_novelty=None if X_cal is None else self._novelty_of(rows),
         )
         self.handover_ = None  # it was calibrated with another stop
         self.stop_.warn_of_classes_far_below()
@@ -758,6 +759,19 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             ends = zip(departures, outside, run.ends.uncertainty.novelty, strict=True)
             departures = [why or unlike_training(cells, far) for why, cells, far in ends]
         return replace(run, departures=departures, handed_over=over)
+
+    def novelty_of_rows(self, X: Any) -> np.ndarray:
+        """(n,) how far each row is from the training rows, as a monitor of a stop compares it (`StopMonitor.update`).
+
+        Above 1 it is farther than nearly all training rows are from each other; cells outside their range add to it.
+        NaN where the selector does not measure it.
+        """
+        found = self._novelty_of(self._encode(X))
+        return np.full(len(X), np.nan) if found is None else found
+
+    def _novelty_of(self, rows: EncodedRows) -> np.ndarray | None:
+        novelty = self.beliefs_.novelty
+        return None if novelty is None or not self.schema_.tabular else novelty.relative(rows)
 
     def _outside(self, rows: EncodedRows) -> list[list[dict[str, Any]]]:
         """For each row its cells outside of everything seen in training; see `Novelty.describe`."""

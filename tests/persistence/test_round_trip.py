@@ -67,6 +67,7 @@ NOT_KEPT = {
     "SeenGains": "while usual gains are learned",
     "Session": "a case",
     "State": "a protocol",
+    "StopMonitor": "watches served cases",
     "SuggestedSet": "a result",
     "Suggestion": "a result",
     "Trajectory": "a result",

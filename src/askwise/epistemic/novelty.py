@@ -100,11 +100,18 @@ class Novelty:
         distances
             (n, N) squared distances to the rows of `neighbors`, if already computed.
         """
+        return np.maximum(self._ratio(rows, distances) - 1, 0.0) + self.outside(rows).sum(axis=1)
+
+    def relative(self, rows: EncodedRows) -> np.ndarray:
+        """(n,) `excess` that also tells cases apart that are within what was seen: above 1, where that is above 0."""
+        return self._ratio(rows, None) + self.outside(rows).sum(axis=1)
+
+    def _ratio(self, rows: EncodedRows, distances: np.ndarray | None) -> np.ndarray:
+        """(n,) the distance to the nearest training row, divided by what is usual for as many columns."""
         squared = self.neighbors.squared_distances(rows) if distances is None else distances
         size = rows.observed.sum(axis=1)
         distance = np.sqrt(squared.min(axis=1) / np.maximum(size, 1))
-        usual = np.interp(size, self.sizes, self.usual)
-        return np.maximum(distance / usual - 1, 0.0) + self.outside(rows).sum(axis=1)
+        return np.asarray(distance / np.interp(size, self.sizes, self.usual))
 
     def describe(self, rows: EncodedRows) -> list[list[dict[str, Any]]]:
         """For each row the cells outside what was seen: feature, column, value, and what was seen; ready for JSON."""

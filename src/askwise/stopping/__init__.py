@@ -2,6 +2,7 @@
 
 from askwise.stopping.calibrated_stop import CalibratedStop
 from askwise.stopping.handover import Handover
+from askwise.stopping.monitor import StopMonitor
 from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Confidence, Stopping
 
@@ -10,5 +11,6 @@ __all__ = [
     "Confidence",
     "Handover",
     "PaysOff",
+    "StopMonitor",
     "Stopping",
 ]

@@ -25,6 +25,7 @@ from askwise.stopping.guarantee import (
     rows_needed,
     threshold_sequence,
 )
+from askwise.stopping.monitor import StopMonitor
 from askwise.stopping.prediction_sets import PredictionSets
 from askwise.stopping.rules import Stopping
 from askwise.table.columns import plain
@@ -293,6 +294,8 @@ class CalibratedStop(Stopping):
         What the rule does to each class; `by_class` is the same as a table.
     assumption
         What the promise rests on besides, where missing cells of the rows were weighed or drawn.
+    subgroups, usual_novelty
+        The subgroups that the promise covers one by one, and how novel each calibration row is, (n,), for `monitor`.
 
     Examples
     --------
@@ -308,6 +311,8 @@ class CalibratedStop(Stopping):
     """
 
     assumption: str = ""
+    subgroups: Sequence[Any] = ()
+    usual_novelty: np.ndarray | None = None
 
     def __init__(
         self,
@@ -323,6 +328,8 @@ class CalibratedStop(Stopping):
         promised: Sequence[Requirement] = (),
         rows: np.ndarray | None = None,
         assumption: str = "",
+        subgroups: Sequence[Any] = (),
+        usual_novelty: np.ndarray | None = None,
     ) -> None:
         steps = runs.stops_at(np.array([threshold]))
         self.threshold = threshold
@@ -333,6 +340,8 @@ class CalibratedStop(Stopping):
         self.prediction_sets = prediction_sets
         self.rows = rows
         self.assumption = assumption
+        self.subgroups = [plain(one) for one in subgroups]
+        self.usual_novelty = usual_novelty
         self.n_rows, self.n_early = len(runs), int(runs.early(steps).sum())
         self.n_losses = int(np.take_along_axis(goal.losses(runs), steps, axis=1).sum())
         self.price = float(np.take_along_axis(runs.spent, steps, axis=1).mean())
@@ -346,6 +355,37 @@ class CalibratedStop(Stopping):
             return beliefs.decision_is_final(belief) >= self.threshold
         decision = beliefs.decisions(belief.proba)
         return class_certainty(beliefs.final(belief), decision, self.shares) >= self.threshold
+
+    def monitor(self, alpha: float | None = None) -> StopMonitor:
+        """What watches the promise while cases are served: give it cases that were asked everything after the stop.
+
+        `alpha` is the probability of ever giving a false alarm; None = 1 - confidence of the goal. Only an `agreement`
+        or `accuracy_gap` can be watched.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from askwise import DynamicFeatureSelector
+        >>> X, y = load_wine(return_X_y=True, as_frame=True)
+        >>> selector = DynamicFeatureSelector(GaussianNB(), random_state=0).fit(X[::2], y[::2])
+        >>> monitor = selector.calibrate_stop(X[1::2], agreement=0.9).monitor()
+        >>> run = selector.acquire(X[1::2], stop="calibrated")
+        >>> full = selector.predict(X[1::2])
+        >>> monitor.update(run.predict() != full, decided=full)
+        >>> monitor.advice
+        'Nothing speaks against the promise.'
+        """
+        goal = self.goal
+        if goal.agreement is None and goal.accuracy_gap is None:
+            raise InvalidInput("monitor needs a stop that promises an agreement or an accuracy_gap.")
+        return StopMonitor(
+            goal.risk,
+            1 - goal.confidence if alpha is None else alpha,
+            classes=[one.label for one in self.classes if one.promised],
+            subgroups=self.subgroups,
+            usual_novelty=self.usual_novelty,
+        )
 
     @property
     def by_class(self) -> pd.DataFrame:

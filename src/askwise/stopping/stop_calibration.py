@@ -37,6 +37,7 @@ def calibrated_stop(
     by_class: bool = False,
     rows: np.ndarray | None = None,
     assumption: str = "",
+    usual_novelty: np.ndarray | None = None,
 ) -> CalibratedStop:
     """The rule that reaches `goal` on the runs of the calibration rows.
 
@@ -58,6 +59,8 @@ def calibrated_stop(
         Digests of the calibration rows; None: they are cross-fitted training rows, and the promise is an estimate.
     assumption
         What the promise rests on where missing cells were weighed or drawn.
+    usual_novelty
+        (n,) how novel each row is, to compare later cases with.
     """
     if shares is not None:
         runs = runs.judged_by_class(shares)
@@ -82,6 +85,8 @@ def calibrated_stop(
         "promised": promised,
         "rows": rows,
         "assumption": assumption,
+        "subgroups": [] if groups is None else list(pd.unique(groups)),
+        "usual_novelty": usual_novelty,
     }
     return CalibratedStop(runs, threshold, goal, conditions, rows is None, sets, **found)
 
