@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from askwise import defaults
+from askwise.calibrate.horizons import Comparison
 from askwise.epistemic import EpistemicEstimator
 from askwise.errors import InvalidInput, did_you_mean
 from askwise.model.wrapped import warn_if_worse_than_prior
@@ -21,6 +22,7 @@ from askwise.policy.planned import Planned
 from askwise.predict import SubsetPredictor
 from askwise.table.error_costs import as_matrix
 from askwise.value import NeighborValue, UsualGains
+from askwise.value.gated import OWN_SHARE
 
 AdaptationName = Literal["auto", "conditional", "pooled", "mean", "output", "last-layer", "low-rank", "rules"]
 EpistemicName = Literal["auto", "ensemble", "dropout", "distance"]
@@ -107,9 +109,15 @@ def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:
 
 
 def policy_choice(policy: Any, fitted: Policy, features: list[str]) -> dict[str, Any]:
-    """Which policy is in use, whether it was asked for, and what its `fit` reports; JSON-ready."""
+    """Which policy is in use, if by default, in words and as a table, and what its `fit` reports; JSON-ready.
+
+    The table has a row for each part of what features are ranked by, with its weight; and, where looking ahead was
+    compared on unseen cases, by how much it lowered their log loss, and the standard error.
+    """
     found: dict[str, Any] = {"name": type(fitted).__name__, "by": "default" if policy == "auto" else "given"}
     exact = fitted.exact_ if isinstance(fitted, Distilled) else fitted
+    if isinstance(exact, Greedy):
+        found |= _in_words(exact)
     if isinstance(fitted, Distilled):
         found |= {"exact": type(exact).__name__, "distilled": fitted.report_}
     reports = {"lookahead": getattr(exact, "lookahead_", None), "plans": getattr(exact, "planned_", None)}
@@ -119,15 +127,44 @@ def policy_choice(policy: Any, fitted: Policy, features: list[str]) -> dict[str,
     return found | {name: report for name, report in reports.items() if report is not None}
 
 
-def settled(policy: Any, fitted: Policy, context: PolicyContext) -> Policy:
+def _in_words(policy: Greedy) -> dict[str, Any]:
+    """What a policy ranks by, `in_words` and as a table (`ranks_by`)."""
+    report: dict[str, Any] = getattr(policy, "lookahead_", {})
+    ahead, tried = isinstance(policy, Lookahead) and policy.pays, report.get("on_unseen_cases")
+    own = 1.0 if policy.usual_ is None else policy.usual_.own_share
+    if isinstance(policy, Lookahead) and policy.gated_ is not None:
+        own = OWN_SHARE
+    if ahead:
+        words = f"It looks ahead from {', '.join(report['gates'])}, and once that is known, a gain"
+    else:
+        words = "It does not look ahead: a gain"
+    words += f" is {own:.0%} what similar rows promise for the case and {1 - own:.0%} what the feature usually tells."
+    if tried is not None:
+        less, better = tried["less_log_loss"], "lower" if tried["less_log_loss"] > 0 else "higher"
+        words += (
+            f" Looking ahead, the log loss of {tried['cases']} unseen cases is {abs(less):.3f} {better} "
+            f"(standard error {tried['standard_error']:.3f})."
+        )
+    table: list[dict[str, Any]] = [
+        {"part": "what similar rows promise for the case", "weight": own},
+        {"part": "what the feature usually tells", "weight": 1 - own},
+        {"part": "looking ahead", "weight": float(ahead), **(tried or {})},
+    ]
+    return {"in_words": words, "ranks_by": table}
+
+
+def settled(policy: Any, fitted: Policy, context: PolicyContext, tried: Comparison | None = None) -> Policy:
     """The fitted policy; for ``"auto"`` a greedy one where it does not pay to look ahead, with plans at unequal prices.
 
-    For images it is the order that is best on held-out ones (`askwise.vision.BestOrder`). At equal prices every set of
-    so many features costs the same; plans have been compared at unequal prices only.
+    `tried` is what looking ahead was worth on unseen cases, where that was compared. For images it is the order that is
+    best on held-out ones (`askwise.vision.BestOrder`). At equal prices every set of so many features costs the same;
+    plans have been compared at unequal prices only.
     """
     settle = getattr(fitted, "settled", None)
     if policy != "auto" or settle is None:
         return fitted
+    if tried is not None and isinstance(fitted, Lookahead):
+        fitted.lookahead_ |= {"pays": fitted.pays and tried.pays, "on_unseen_cases": tried.described()}
     found: Policy = settle()
     plans = isinstance(fitted, Lookahead) and found is not fitted and not context.prices.uniform
     return Planned.around(found, context) if plans and isinstance(found, Greedy) else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from askwise.calibrate.crossfit import (
     cross_fitted,
     refitted,
 )
+from askwise.calibrate.horizons import Comparison, compared
 from askwise.calibrate.tuning import settle
 from askwise.calibrate.unseen import digests, labeled_unseen
 from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
@@ -32,6 +34,7 @@ from askwise.options import AdaptationName, EpistemicName, PolicyName
 from askwise.parameters import FINITE, POSITIVE, Jobs, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.expected_saving import ExpectedSaving
+from askwise.policy.lookahead import Lookahead
 from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.randomness import generator, seed_from
 from askwise.stopping.pays_off import PaysOff
@@ -75,8 +78,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         ``"greedy"`` (expected gain for the price), ``"planned"`` (greedy, weighed by what the rest of the budget can
         buy), ``"lookahead"`` (with what the best next feature then tells), ``"distilled"`` (the choices of ``"greedy"``
         or ``"lookahead"``, learned by a fast network), ``"rl"`` (a Q-network; needs torch), ``"static"`` (one order),
-        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays, else ``"planned"`` if prices differ,
-        else ``"greedy"``; the last two then also count what features usually tell (`usual_gains_`).
+        ``"random"``, or a `Policy`. ``"auto"`` is ``"lookahead"`` where that pays (by the
+        labels of unseen cases, too), else ``"planned"`` if prices differ, else ``"greedy"``; the last two then also
+        count what features usually tell (`usual_gains_`).
     risk_weight
         The paper's lambda, the weight of epistemic uncertainty in the gain of a feature. It can be changed after
         fitting for the greedy policy. Not used with `error_costs`: an expected saving has no term for it.
@@ -123,6 +127,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
     policy_ : the `Policy` in use
     usual_gains_ : what features usually tell (`UsualGains`), which the gains of ``policy="auto"`` take into account;
         None where that is not learned: there is nothing to calibrate on, or another policy was fitted
+    looked_ahead_ : what looking ahead was worth on unseen cases (`Comparison`), which decides whether ``policy="auto"``
+        does; None where no feature seemed to say which others matter, or there is nothing to calibrate on
     pays_off_ : the stopping rule if `error_costs` are given, else None
     stop_, handover_ : the rules of the last `calibrate_stop` and `calibrate_handover`, or None
 
@@ -140,6 +146,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
     """
 
     usual_gains_: UsualGains | None = None
+    looked_ahead_: Comparison | None = None
 
     def __init__(
         self,
@@ -204,7 +211,15 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """Stage 1: the columns, prices and classes, and the model, fitted if it was not; rows and labels, encoded."""
         schema, rows = read_table(X, self.groups)  # errors in columns are raised before anything is trained
         schema.rules = house_rules(self.constraints, schema)
-        for name in ("policy_", "calibration_", "choices_", "adaptation_report_", "stop_", "handover_"):
+        for name in (
+            "policy_",
+            "looked_ahead_",
+            "calibration_",
+            "choices_",
+            "adaptation_report_",
+            "stop_",
+            "handover_",
+        ):
             self.__dict__.pop(name, None)  # parts of two fits must not mix
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
@@ -313,12 +328,29 @@ class DynamicFeatureSelector(FeatureAcquirer):
         settling |= {"cut_short": few, "reason": reason}
         if not parts:
             return None, settling
-        rng, weight = np.random.default_rng(self._seeds["folds"]), self._risk_weight()
+        weight = self._risk_weight()
+        parts = self._looked_ahead(rows, y, parts, weight)
+        rng = np.random.default_rng(self._seeds["folds"])
         gains = options.learns_gains(self.policy, self.policy_)
         states = states_of_folds(
             rows, y, parts, rng, n_cases, gains=gains, prices=self.prices_, risk_weight=weight, progress=self.progress
         )
         return states, {**settling, "cases": len(np.unique(states.case))}
+
+    def _looked_ahead(self, rows: EncodedRows, y: np.ndarray, parts: list[Fold], risk_weight: float) -> list[Fold]:
+        """The folds with the policy that is better on their rows: the one that looks ahead, or a plainer one."""
+        if self.policy != "auto" or not isinstance(self.policy_, Lookahead):
+            return parts
+        ahead = [part.policy for part in parts]
+        assert all(isinstance(policy, Lookahead) for policy in ahead)
+        plainer = [policy.plainer() for policy in ahead if isinstance(policy, Lookahead)]
+        rng = np.random.default_rng(self._seeds["folds"])
+        self.looked_ahead_ = compared(rows, y, parts, plainer, rng, prices=self.prices_, risk_weight=risk_weight)
+        context = self._policy_context(self.beliefs_)
+        self.policy_ = options.settled(self.policy, self.policy_, context, self.looked_ahead_)
+        if self.looked_ahead_.pays:
+            return parts
+        return [replace(part, policy=plain) for part, plain in zip(parts, plainer, strict=True)]
 
     def _folds_to_calibrate_on(self, n_cases: int) -> CrossFit:
         """By default as many of five folds as hold the cases to examine; all where a number of folds is asked for."""
@@ -364,7 +396,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         if self.pays_off_ is not None and self.policy in ("auto", "greedy"):
             return self.pays_off_.policy
         context = self._policy_context(self.beliefs_)
-        return options.settled(self.policy, options.make_policy(self.policy, self.predictor_).fit(context), context)
+        fitted = options.make_policy(self.policy, self.predictor_).fit(context)
+        return options.settled(self.policy, fitted, context, self.looked_ahead_)
 
     def _fitted_policy(self, policy: Policy, beliefs: BeliefModel) -> Policy:
         """`policy`, fitted around `beliefs` on the rows they were fitted on."""

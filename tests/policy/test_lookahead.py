@@ -94,6 +94,42 @@ def test_labels_must_confirm_what_an_overfitted_model_makes_of_many_categories()
     assert owner.fit(X, y).policy_.lookahead_["gates"] == []
 
 
+def test_looking_ahead_is_compared_with_not_doing_so_on_unseen_cases(switch):
+    fast = RandomForestClassifier(10, min_samples_leaf=3, random_state=0).fit(switch.X, switch.y)
+    owner = DynamicFeatureSelector(fast, epistemic=None, random_state=0, progress=False).fit(switch.X, switch.y)
+    assert isinstance(owner.policy_, Lookahead)
+    tried = owner.looked_ahead_
+    assert tried is not None
+    assert tried.pays
+    assert tried.horizons == (2, 3, 5, 7, 10)
+    assert tried.less.shape == (200, 5)
+    said = owner.choices_["policy"]
+    assert said["in_words"].startswith("It looks ahead from switch, and once that is known, a gain is 50% what similar")
+    assert [row["weight"] for row in said["ranks_by"]] == [0.5, 0.5, 1.0]
+    assert said["ranks_by"][2]["less_log_loss"] == tried.mean > tried.error
+    assert json.loads(json.dumps(said)) == said
+    again = owner.with_policy("greedy").with_policy("auto")
+    assert again.choices_["policy"] == said
+
+
+def test_what_does_not_pay_on_unseen_cases_is_not_done(switch, monkeypatch):
+    monkeypatch.setattr("askwise.calibrate.horizons.Comparison.pays", False)
+    fast = RandomForestClassifier(5, min_samples_leaf=3, random_state=0).fit(switch.X[:400], switch.y[:400])
+    owner = DynamicFeatureSelector(fast, epistemic=None, random_state=0, progress=False).fit(
+        switch.X[:400], switch.y[:400]
+    )
+    assert owner.looked_ahead_ is not None
+    assert type(owner.policy_) is Greedy
+    assert owner.usual_gains_ is not None
+    said = owner.choices_["policy"]
+    assert said["lookahead"]["gates"] == ["switch"]
+    assert not said["lookahead"]["pays"]
+    assert said["in_words"].startswith("It does not look ahead: a gain is")
+    assert type(owner.with_policy("auto").policy_) is Greedy
+    nothing = switch.X[:1] * np.nan
+    assert_array_equal(owner.ranking(nothing), owner.with_policy("auto").ranking(nothing))
+
+
 def test_auto_stays_greedy_where_features_add_up():
     X, y = load_wine(return_X_y=True, as_frame=True)
     owner = wrapped(X, y)
@@ -142,15 +178,16 @@ def test_in_cube_nm_all_purchases_are_of_the_context_and_of_the_block_that_it_na
     made = make_cube_nm(700, 4, random_state=0)
     owner = wrapped(made.X, made.y, groups=made.groups)
     X, y = made.sample(80, random_state=1)
-    order = owner.acquire(X, budget=6).order
+    run = owner.acquire(X, budget=5)
+    order = run.order
     assert (np.array(owner.features_)[order[:, 0]] == "context").all()
     right = order[:, 1:] // 10 == X.filter(like="context").to_numpy().argmax(axis=1)[:, None]
     assert right.mean() > 0.95
     told = owner.choices_["policy"]["lookahead"]["once_a_gate_is_known"]
     assert told["gate"] == "context"
     assert all(len({name[0] for name in best}) == 1 for best in told["tells_most_after_each_outcome"])
-    plain = owner.with_policy("greedy").acquire(X, budget=6).predict()
-    assert np.mean(owner.acquire(X, budget=6).predict() == y) > np.mean(plain == y) + 0.15
+    plain = owner.with_policy("greedy").acquire(X, budget=5).predict()
+    assert np.mean(run.predict() == y) > np.mean(plain == y) + 0.15
 
 
 def test_values_by_labels_do_not_repeat_what_the_model_makes_of_irrelevant_features():
@@ -201,7 +238,12 @@ def test_screening_many_features_asks_for_a_number_of_answers_that_is_known_befo
     made = make_switch(1500, n_settings=2, block_size=2, n_noise=60, random_state=0)
     owner, asked = wrapped(made.X, made.y, policy="greedy"), []
     predictor = owner.policy_.value_.predictor
-    monkeypatch.setattr(predictor, "model_", lambda rows: asked.append(len(rows)) or np.full((len(rows), 2), 0.5))
+
+    def model(rows):
+        asked.append(len(rows))
+        return np.full((len(rows), 2), 0.5)
+
+    monkeypatch.setattr(predictor, "model_", model)
     total_effects(predictor, owner.policy_.value_.schema, ANSWERS_TO_SCREEN)
     assert 0.9 * 20_000 < sum(asked) < 1.1 * 20_000
 

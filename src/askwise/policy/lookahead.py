@@ -128,11 +128,14 @@ class Lookahead(Greedy):
         return len(self.gates_) > 0
 
     def settled(self) -> Greedy:
-        """Itself if it pays to look ahead, otherwise the greedy policy with the same value and report."""
-        if self.pays:
-            return self
+        """Itself if it pays to look ahead, otherwise the greedy policy."""
+        return self if self.lookahead_["pays"] else self.plainer()
+
+    def plainer(self) -> Greedy:
+        """The greedy policy around the same model, which does not look ahead, with the same report."""
+        assert isinstance(self.value_, NeighborValue)
         greedy = Greedy(risk_weight=self.risk_weight, price_rule=self.price_rule)
-        greedy.value_, greedy.lookahead_ = self.value_, self.lookahead_
+        greedy.value_, greedy.lookahead_ = self.value_.by_answers(), self.lookahead_
         return greedy
 
     @property

@@ -16,6 +16,8 @@ from sklearn.cluster import KMeans
 from askwise.table.schema import Schema
 from askwise.value.lookahead import GROUP_LEVELS, LEVELS, MOST_LEVELS, ROWS_PER_LEVEL, levels_of
 
+OWN_SHARE = 0.5
+"""Of the case in a gain, once the gate is known."""
 SHOWN_PER_OUTCOME = 3
 
 
@@ -157,7 +159,8 @@ class GatedGains:
         found, known = gain.copy(), mask[:, self.gate]
         if known.any():
             number = self.outcomes.number(values[known])
-            found[known] = (self.trust[number] * gain[known] + self.usual[number]) / 2
+            own = OWN_SHARE * self.trust[number] * gain[known]
+            found[known] = own + (1 - OWN_SHARE) * self.usual[number]
         return found
 
     def described(self, features: list[str]) -> dict[str, Any]:

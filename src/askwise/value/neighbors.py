@@ -107,6 +107,12 @@ class NeighborValue:
         other._labels = self.predictor.pool_labels()
         return other
 
+    def by_answers(self) -> NeighborValue:
+        """The same value with the model's answers, as it is without `by_labels`."""
+        other = copy.copy(self)
+        other._labels = None
+        return other
+
     def reductions(self, state: State, risk: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature, (n, M) each; the second is 0 without members or `risk`."""
         discrepancy, epistemic = np.zeros(state.mask.shape), np.zeros(state.mask.shape)
