@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.cluster import KMeans
+from sklearn.metrics import calinski_harabasz_score
 
 from askwise.table.schema import Schema
 from askwise.value.lookahead import GROUP_LEVELS, LEVELS, MOST_LEVELS, ROWS_PER_LEVEL, levels_of
@@ -90,9 +91,16 @@ def _centers(points: np.ndarray, grouped: bool) -> np.ndarray:
     if len(distinct) <= MOST_LEVELS:
         return np.asarray(distinct)
     if grouped:
-        return np.asarray(KMeans(GROUP_LEVELS, n_init=3, random_state=0).fit(points).cluster_centers_)
+        return _clustered(points)
     order = np.lexsort(points.T[::-1])
     return np.stack([points[part].mean(axis=0) for part in np.array_split(order, LEVELS)])
+
+
+def _clustered(points: np.ndarray) -> np.ndarray:
+    """(L, P) centers of as many clusters as are best told apart: fewer have more rows each to count in."""
+    tried = [KMeans(k, n_init=3, random_state=0).fit(points) for k in range(2, GROUP_LEVELS + 1)]
+    apart = [calinski_harabasz_score(points, clusters.labels_) for clusters in tried]
+    return np.asarray(tried[int(np.argmax(apart))].cluster_centers_)
 
 
 @dataclass(frozen=True, eq=False)
