@@ -25,6 +25,8 @@ mpl.use("agg")
 LOGGER = logging.getLogger(__name__)
 TABLE = re.compile(r"\S {2,}\S")
 """What prints like a table is scrolled; other long lines are wrapped."""
+LARGEST = 500_000
+"""Bytes of a drawing beyond which it is shown as pixels."""
 
 
 def run_page(app: Any, doctree: nodes.document) -> None:
@@ -81,6 +83,10 @@ def pictures(app: Any, name: str) -> list[nodes.Node]:
         figure = plt.figure(number)
         axes = figure.get_axes()
         figure.savefig(file, metadata={"Date": None})
+        if file.stat().st_size > LARGEST:
+            file.unlink()
+            file = file.with_suffix(".png")
+            figure.savefig(file, dpi=160)
         plt.close(figure)
         says = ", ".join(filter(None, (ax.get_xlabel() or ax.get_title("left") for ax in axes))) or "figure"
         root = os.path.relpath(folder, Path(app.outdir) / Path(app.env.docname).parent)
