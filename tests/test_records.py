@@ -242,6 +242,37 @@ def test_savings_and_a_stop_from_incomplete_records(fitted):
         fitted.savings(records, missing="doubly_robust")
 
 
+def test_subgroups_say_who_pays_more_and_who_is_decided_worse(fitted):
+    X, y = population(300, 11)
+    old = X["age"].abs() < 0.5  # the open cases
+    table = fitted.evaluate(X, y, stop=STOP, subgroups=np.where(old, "open", "clear")).set_index("subgroup")
+    assert table.loc["open", "spent_low"] > table.loc["clear", "spent_high"]
+    assert table["rows"].tolist()[0] == 300
+    apart = fitted.evaluate(X[old], y[old], stop=STOP).iloc[0]
+    for name in ("accuracy", "spent", "spent_low", "kept", "kept_high", "balanced_accuracy", "price_per_correct"):
+        assert table.loc["open", name] == pytest.approx(apart[name]), name
+    run_ = fitted.acquire(X[old & (y == 1)], stop=STOP)
+    assert table.loc["open", "recall_1"] == pytest.approx((run_.predict() == 1).mean())
+    by_column = fitted.evaluate(X.round(0), y, [3.0], subgroups="culture")
+    assert by_column["rows"].iloc[1:].sum() == 300
+    for wrong in ("nothing", old[:10], np.full(300, np.nan)):
+        with pytest.raises(InvalidInput, match="subgroups"):
+            fitted.evaluate(X, y, [3.0], subgroups=wrong)
+
+
+def test_the_price_of_a_right_decision_and_of_one_more(fitted):
+    X, y = population(200, 12)
+    table = fitted.evaluate(X, y, [1.0, 7.0], against="static")
+    assert_allclose(table["price_per_correct"], table["spent"] / table["accuracy"])
+    static = fitted.with_policy("static").evaluate(X, y, [1.0, 7.0])
+    assert_allclose(table["added_correct"], table["accuracy"] - static["accuracy"])
+    assert_allclose(table["added_price"], table["spent"] - static["spent"])
+    told = table["price_per_added_correct"].notna()
+    assert (told == (table["added_correct"] * table["added_price"] > 0)).all()
+    with pytest.raises(InvalidInput, match="against"):
+        fitted.evaluate(X, y, [1.0], against="static", stop=STOP)
+
+
 def test_the_command_shows_the_four_side_by_side(fitted, tmp_path):
     X, y = population(120, 10)
     mostly_clear(X, 4).assign(ill=y).to_csv(tmp_path / "new.csv", index=False)

@@ -302,7 +302,7 @@ def test_groups_and_free_features():
 
 
 MEASURES = ["budget", "accuracy", "balanced_accuracy", "log_loss", "ece", "spent", "features", "kept"]
-MEASURES += ["worst_class", "kept_of_worst"]
+MEASURES += ["worst_class", "kept_of_worst", "price_per_correct"]
 
 
 def check_row(owner, X, y, row):

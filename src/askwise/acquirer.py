@@ -260,6 +260,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         missing: str = "auto",
         stop: Stopping | str | None = None,
         reasons: Mapping[str, str] | None = None,
+        subgroups: Any = None,
+        against: Policy | str | None = None,
         draws: int = N_DRAWS,
         confidence: float = 0.9,
     ) -> pd.DataFrame:
@@ -287,6 +289,14 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         reasons
             ``{feature: "not ordered" or "not available"}``: why values are missing. What was not available then will
             not be available later: it stays blocked. By default nothing was ordered that is missing.
+        subgroups
+            (n,) group of each row, such as the hospital, or the name of a column of `X`: a row of the table for each,
+            with the price, the decisions kept and the recall of each class, and their intervals: who pays more, and who
+            is decided worse.
+        against
+            Another policy, such as ``"static"``: the table says how many more decisions are right (`added_correct`), at
+            which added price (`added_price`), and the price of one more right decision (`price_per_added_correct`; NaN
+            where one of the two is both cheaper and better). Not with `stop`, `subgroups` or another `missing`.
         draws
             Completions of each record, for ``"simulated"`` and ``"doubly_robust"``.
         confidence
@@ -313,8 +323,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         if way == "auto":
             warn_of_missing(self.schema_.any_column(truth.observed) | never)
             way = "blocked"
-        if way != "blocked" or stop is not None:
-            return self._evaluate_records(X, truth, labels, budgets, way, stop, never, draws, confidence)
+        if way != "blocked" or stop is not None or subgroups is not None:
+            if against is not None:
+                raise InvalidInput("evaluate: against compares plain tables; leave out missing, stop and subgroups.")
+            groups = None if subgroups is None else self._groups(subgroups, X, len(truth))
+            return self._evaluate_records(X, truth, labels, budgets, way, stop, never, draws, confidence, groups)
         ends = self._final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         full = decide(self.predictor_.full_proba(truth))
@@ -331,7 +344,34 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                     "kept_of_worst": of_class[worst],
                 }
             )
-        return pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
+        table = pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
+        table["price_per_correct"] = (table["spent"] / table["accuracy"]).where(table["accuracy"] > 0)
+        return table if against is None else self._compared(table, X, y, against)
+
+    def _compared(self, table: pd.DataFrame, X: Any, y: Any, against: Any) -> pd.DataFrame:
+        """The table with what is right more often than by another policy, and what that costs."""
+        if not hasattr(self, "with_policy"):
+            raise InvalidInput(f"evaluate: against needs a selector; {type(self).__name__} has one policy only.")
+        other = self.with_policy(against).evaluate(X, y, table["budget"].tolist(), missing="blocked")
+        right, price = table["accuracy"] - other["accuracy"], table["spent"] - other["spent"]
+        exchange = (right * price > 0) & (right.abs() > 1e-12)
+        return table.assign(
+            added_correct=right, added_price=price, price_per_added_correct=(price / right).where(exchange)
+        )
+
+    def _groups(self, subgroups: Any, X: Any, n: int) -> np.ndarray:
+        """The subgroup of each row, (n,), from an array or a column of `X`."""
+        if isinstance(subgroups, str):
+            if not isinstance(X, pd.DataFrame) or subgroups not in X:
+                raise InvalidInput(f"evaluate: subgroups names the column {subgroups!r}, which X does not have.")
+            subgroups = X[subgroups]
+        groups = np.asarray(subgroups)
+        if groups.shape != (n,) or pd.isna(groups).any():
+            raise InvalidInput(
+                f"evaluate: subgroups must hold one group per row, {n} in all, none of them missing; got shape "
+                f"{groups.shape}. Name a group of its own for rows of which it is not known."
+            )
+        return groups
 
     def _evaluate_records(
         self,
@@ -344,12 +384,13 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         never: np.ndarray,
         draws: int,
         confidence: float,
+        groups: np.ndarray | None,
     ) -> pd.DataFrame:
         """The table of `evaluate` with intervals."""
         check_values("evaluate", {"draws": draws, "confidence": confidence}, {"draws": Whole(2), "confidence": INSIDE})
         runs = self._record_runs(truth, labels, budgets, stop, never, draws)
         names = np.arange(len(truth)) if not isinstance(X, pd.DataFrame) else X.index.to_numpy()
-        return table_of_records(runs, MISSING if way == "all" else (way,), confidence, names)
+        return table_of_records(runs, MISSING if way == "all" else (way,), confidence, names, self.classes_, groups)
 
     def _record_runs(
         self,

@@ -319,9 +319,12 @@ class CaseValues:
             return mean, mean - reach * variance**0.5, mean + reach * variance**0.5
         return _share_interval(mean, variance, total**2 / float((weights**2).sum()), reach)
 
-    def balanced_accuracy(self, labels: np.ndarray) -> float:
-        """The mean over the classes of the accuracy within each."""
-        return float(np.nanmean([self.estimate("accuracy", 0.5, labels == c)[0] for c in np.unique(labels)]))
+    def balanced_accuracy(self, labels: np.ndarray, members: np.ndarray | None = None) -> float:
+        """The mean over the classes that occur of the accuracy within each."""
+        inside = np.ones(len(labels), dtype=bool) if members is None else members
+        of_class = [self.estimate("accuracy", 0.5, inside & (labels == c))[0] for c in np.unique(labels[inside])]
+        told = [share for share in of_class if np.isfinite(share)]
+        return float(np.mean(told)) if told else float("nan")
 
 
 def _share_interval(share: float, variance: float, cases: float, reach: float) -> tuple[float, float, float]:

@@ -19,23 +19,51 @@ MOST_NAMED = 5
 """Cases and features that a message names; the table of `overlap` has them all."""
 
 
-def table_of_records(runs: RecordRuns, ways: Sequence[str], confidence: float, names: np.ndarray) -> pd.DataFrame:
-    """The table of `evaluate` from records, one row per budget and way; warns of what is not to be trusted."""
+def table_of_records(
+    runs: RecordRuns,
+    ways: Sequence[str],
+    confidence: float,
+    names: np.ndarray,
+    classes: np.ndarray,
+    groups: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """The table of `evaluate` from records, a row per budget, way and subgroup; warns of what is not to be trusted."""
     rows: list[dict[str, Any]] = []
     doubts: dict[str, None] = {}
+    members: dict[Any, np.ndarray | None] = {None: None}
+    if groups is not None:
+        members |= {plain(one): groups == one for one in pd.unique(groups)}
     for budget in runs.budgets:
         overlap = runs.overlap(budget) if set(ways) - {"blocked"} else None
         for way in ways:
             values = runs.values(way, budget)
             trusted = overlap is None or overlap.trusted(way)
-            row = {"budget": budget, "missing": way, **measured(values, runs.labels, confidence)}
-            row |= {"effective": values.effective(), "trusted": trusted}
-            rows.append({**row, "assumes": ASSUMPTIONS[way]})
+            for group, of in members.items():
+                row: dict[str, Any] = {"budget": budget, "missing": way}
+                if groups is not None:
+                    row |= {"subgroup": group, "rows": len(names) if of is None else int(of.sum())}
+                row |= measured(values, runs.labels, confidence, of)
+                if groups is not None:
+                    row |= recalls(values, runs.labels, classes, confidence, of)
+                row |= {"effective": values.effective(of), "trusted": trusted}
+                rows.append({**row, "assumes": ASSUMPTIONS[way]})
             if overlap is not None and not trusted:
                 doubts.setdefault(doubt(overlap, way, runs.schema.features, names), None)
     for said in doubts:
         warnings.warn(said, AskwiseWarning, stacklevel=4)
     return pd.DataFrame(rows)
+
+
+def recalls(
+    values: CaseValues, labels: np.ndarray, classes: np.ndarray, confidence: float, members: np.ndarray | None
+) -> dict[str, float]:
+    """Of the true cases of each class among the `members` (n,), the share decided rightly, with its interval."""
+    found: dict[str, float] = {}
+    for c, label in enumerate(classes):
+        of_class = labels == c if members is None else members & (labels == c)
+        ends = values.estimate("accuracy", confidence, of_class)
+        found |= {f"recall_{label}{end}": value for end, value in zip(("", "_low", "_high"), ends, strict=True)}
+    return found
 
 
 def measured(
@@ -48,8 +76,10 @@ def measured(
         found[name] = mean
         if name in WITH_INTERVAL:
             found |= {f"{name}_low": low, f"{name}_high": high}
-        if name == "accuracy" and members is None:
-            found["balanced_accuracy"] = values.balanced_accuracy(labels)
+        if name == "accuracy":
+            found["balanced_accuracy"] = values.balanced_accuracy(labels, members)
+    right = found["accuracy"]
+    found["price_per_correct"] = found["spent"] / right if right else np.nan
     return found
 
 
