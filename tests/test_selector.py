@@ -322,7 +322,7 @@ def counted_episodes(monkeypatch):
         episodes.append(args[0].left[0])
         return run_episodes(*args, **options)
 
-    monkeypatch.setattr("askwise.evaluation.run_episodes", counted)
+    monkeypatch.setattr("askwise.acquirer.run_episodes", counted)
     return episodes
 
 

@@ -41,7 +41,10 @@ def table_of_records(
             for group, of in members.items():
                 row: dict[str, Any] = {"budget": budget, "missing": way}
                 if groups is not None:
-                    row |= {"subgroup": group, "rows": len(names) if of is None else int(of.sum())}
+                    row |= {
+                        "subgroup": "all cases" if of is None else group,
+                        "rows": len(names) if of is None else int(of.sum()),
+                    }
                 row |= measured(values, runs.labels, confidence, of)
                 if groups is not None:
                     row |= recalls(values, runs.labels, classes, confidence, of)
