@@ -1,11 +1,12 @@
-"""CPU time of `fit` and of `evaluate`, as a share of that of another version, the two in turns.
+"""CPU time of `fit`, of `evaluate`, and of three questions about the same rows, as a share of that of another version.
 
     python benchmarks/fit_and_evaluate.py ../older/src [--repeats 5] [--only wine]
 
 A forest, a network and XGBoost, each on wine, breast_cancer and heart (with prices). One process for each version,
 one thread each; they take turns, so that both meet the same machine. Printed are the ratio of the medians, newer to
 older, the median seconds of the newer, and how much of `fit` the newer spends in fitting clones of the user's own
-model (members and folds), which no version can make faster.
+model (members and folds), which no version can make faster. The three questions are `calibrate_stop`, `savings` and
+`evaluate`, asked one after the other.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ MODELS = {
     "XGBoost": XGBClassifier(n_jobs=1, random_state=0),
 }
 TABLES = ("wine", "breast_cancer", "heart")
-PARTS = ("fit", "evaluate", "clones")
+AGREEMENT = 0.9
+PARTS = ("fit", "evaluate", "three", "clones")
 
 
 def main() -> None:
@@ -52,8 +54,8 @@ def main() -> None:
         take_turns(*options.turns.split("/"))
         return
     newer = Path(__file__).resolve().parents[1] / "src"
-    print(f"{'':24}{'fit':>8}{'seconds':>9}{'clones':>8}{'evaluate':>10}{'seconds':>9}")
-    ratios: dict[str, list[float]] = {"fit": [], "evaluate": []}
+    print(f"{'':24}{'fit':>8}{'seconds':>9}{'clones':>8}{'evaluate':>10}{'seconds':>9}{'three':>8}{'seconds':>9}")
+    ratios: dict[str, list[float]] = {"fit": [], "evaluate": [], "three": []}
     for table in TABLES:
         for name in MODELS:
             if options.only and not {table, name} & set(options.only):
@@ -72,10 +74,12 @@ def main() -> None:
             print(
                 f"{table + ', ' + name:24}{new['fit'] / old['fit']:8.2f}{new['fit']:9.2f}"
                 f"{new['clones'] / new['fit']:8.0%}"
-                f"{new['evaluate'] / old['evaluate']:10.2f}{new['evaluate']:9.2f}",
+                f"{new['evaluate'] / old['evaluate']:10.2f}{new['evaluate']:9.2f}"
+                f"{new['three'] / old['three']:8.2f}{new['three']:9.2f}",
                 flush=True,
             )
-    print(f"{'median':24}{median(ratios['fit']):8.2f}{'':17}{median(ratios['evaluate']):10.2f}")
+    fit, evaluate, three = (median(found) for found in ratios.values())
+    print(f"{'median':24}{fit:8.2f}{'':17}{evaluate:10.2f}{'':9}{three:8.2f}")
 
 
 def started(src: Path, table: str, name: str) -> subprocess.Popen[str]:
@@ -115,7 +119,14 @@ def take_turns(table: str, name: str) -> None:
         selector = DynamicFeatureSelector(model, random_state=0, progress=False, **options).fit(X_train, y_train)
         fitted, spent = time.process_time(), sum(clones)
         selector.evaluate(X_test, y_test)
-        return {"fit": fitted - start, "evaluate": time.process_time() - fitted, "clones": spent}
+        evaluated = time.process_time()
+        selector.__dict__.pop("_runs", None)  # what `evaluate` has run would answer the next questions
+        asked = time.process_time()
+        selector.calibrate_stop(X_test, y_test, agreement=AGREEMENT)
+        selector.savings(X_test)
+        selector.evaluate(X_test, y_test)
+        three = time.process_time() - asked
+        return {"fit": fitted - start, "evaluate": evaluated - fitted, "three": three, "clones": spent}
 
     run()
     for _ in sys.stdin:

@@ -136,7 +136,9 @@ class Acquisition:
             found = self.beliefs.believe(self.rows.take(new), previous=self._belief.take(new))
             self._belief = self._belief.put(new, found)
         self._outdated = self._outdated & ~new
-        self._belief = self.beliefs.completed(self._belief, self.rows, self.complete & ~self._outdated)
+        complete = (self.mask | ~self.available).all(axis=1) & ~self._outdated
+        if complete.any():
+            self._belief = self.beliefs.completed(self._belief, self.rows, complete)
         return self._belief if rows.all() else self._belief.take(rows)
 
     def take(self, rows: Any) -> Acquisition:

@@ -150,14 +150,14 @@ def test_the_slope_of_the_loss():
     rng = np.random.default_rng(0)
     states = column_weights._random_states(rows, predictor.schema_, predictor._by_scott, rng)
     answers = MODEL.predict_proba(predictor.pool_)
-    start = rng.uniform(0.5, 2, size=13)
+    start = rng.uniform(-1, 1, size=13)
     exact = replace(states, scaled=states.scaled.astype(float), by_row=states.by_row.astype(float))
     error = check_grad(
-        lambda w: column_weights._loss(w, exact, answers)[0],
-        lambda w: column_weights._loss(w, exact, answers)[1],
+        lambda w: column_weights._loss(w, exact, answers, 0.5)[0],
+        lambda w: column_weights._loss(w, exact, answers, 0.5)[1],
         start,
     )
-    assert error < 1e-5 * np.linalg.norm(column_weights._loss(start, exact, answers)[1])
+    assert error < 1e-5 * np.linalg.norm(column_weights._loss(start, exact, answers, 0.5)[1])
 
 
 def test_a_selector_says_what_share_similar_rows_have():

@@ -206,10 +206,11 @@ class BeliefModel:
         previous, leave_out
             As in `SubsetPredictor.believe`.
         """
-        if leave_out is not None or len(rows) < 2:
+        n = len(rows)
+        if leave_out is not None or n < 2:
             return self._believe(rows, members, previous, leave_out)
         first, inverse = rows.distinct()
-        if len(first) == len(rows):
+        if len(first) == n:
             return self._believe(rows, members, previous, None)
         before = None if previous is None else previous.take(first)
         return self._believe(rows.take(first), members, before, None).take(inverse)
@@ -323,7 +324,7 @@ class BeliefModel:
         else:
             belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
             belief = self.epistemic.extended(belief, rows, leave_out)
-        answers = self._calibrated(belief.answers, rows)
+        answers = belief.answers if self.calibration is None else self._calibrated(belief.answers, rows)
         return replace(belief, answers=answers, complete=np.asarray(rows.observed.all(axis=1)))
 
     def _calibrated(self, answers: np.ndarray, rows: EncodedRows) -> np.ndarray:

@@ -14,11 +14,13 @@ from askwise.errors import InvalidInput
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
     """(the fitted steps before, or None; the classifier) of a model that may be a Pipeline or frozen."""
     before: list[tuple[str, Any]] = []
-    estimator = unfrozen(estimator)
-    while isinstance(estimator, Pipeline):  # a Pipeline may end in another
+    while isinstance(estimator, Pipeline | FrozenEstimator):  # one may hold another
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+            continue
         steps = [step for _, step in estimator.steps[:-1] if not _resamples(step)]
         before += [(f"{len(before) + k}", step) for k, step in enumerate(steps)]
-        estimator = unfrozen(estimator.steps[-1][1])
+        estimator = estimator.steps[-1][1]
     return (Pipeline(before) if before else None), estimator
 
 

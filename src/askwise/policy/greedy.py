@@ -137,16 +137,13 @@ class Greedy(Policy):
 
     def reductions(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """Expected reductions of u and of e by each feature of the case itself, (n, M) each."""
-        return self.value_.reductions(state, risk=self._weight(state) != 0)
+        return self.value_.reductions(state, risk=self.reads_members(state.risk_weight))
 
     def weighed(self, discrepancy: np.ndarray, epistemic: np.ndarray, state: Acquisition) -> np.ndarray:
         """(n, M) the gains from the `reductions` of a state."""
         if self.usual_ is not None:
             discrepancy = self.usual_.mixed(discrepancy, state.mask)
-        return gain(discrepancy, epistemic, self._weight(state))
-
-    def _weight(self, state: Acquisition) -> float:
-        return state.risk_weight if self.risk_weight is None else self.risk_weight
+        return gain(discrepancy, epistemic, state.risk_weight if self.risk_weight is None else self.risk_weight)
 
 
 def completing(context: PolicyContext) -> BeliefModel:

@@ -188,7 +188,7 @@ class Lookahead(Greedy):
         mask[:, known] = True
         rows = EncodedRows(np.where(schema.expand(mask), pool[at], np.nan))
         # At equal prices: per price of both, a cheap feature before a good one looks better than it is.
-        prices = Prices((np.asarray(context.prices.costs) > 0).astype(float)).resolve(schema.features)
+        prices = Prices((np.asarray(context.prices.costs) > 0).astype(float))
         left, weight = np.full(len(at), np.inf), context.risk_weight
         return Acquisition(schema, prices, self.value_.beliefs, rows, mask, ~mask, left, risk_weight=weight)
 

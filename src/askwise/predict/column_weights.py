@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from askwise.predict.similarity import Neighbors, kernel
+from askwise.predict.similarity import Neighbors
 from askwise.table.schema import Schema
 from askwise.table.subsets import sample_of_sizes
 
@@ -77,14 +77,9 @@ def learned_weights(
         return np.ones(n_columns)
     own = answers[:n].astype(np.float32)
     share = n / len(states.row)  # several states of a row count as one row
-
-    def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = np.exp(logs)
-        found, slope = _loss(weights, states, own)
-        return share * found + PENALTY / 2 * logs @ logs, share * slope * weights + PENALTY * logs
-
     bounds = [(-LARGEST, LARGEST)] * n_columns
-    found = minimize(loss, np.zeros(n_columns), jac=True, method="L-BFGS-B", bounds=bounds, options=MINIMIZER)
+    start, given = np.zeros(n_columns), (states, own, share)
+    found = minimize(_loss, start, given, jac=True, method="L-BFGS-B", bounds=bounds, options=MINIMIZER)
     return np.asarray(np.exp(found.x))
 
 
@@ -106,12 +101,16 @@ def _random_states(
     return _States(row, np.cumsum(n_known) - n_known, state, column, scaled, np.ascontiguousarray(scaled.T))
 
 
-def _loss(weights: np.ndarray, states: _States, answers: np.ndarray) -> tuple[float, np.ndarray]:
-    """Cross entropy of the answers on the rows and of the means over the others, and its slope in the weights (D,)."""
+def _loss(logs: np.ndarray, states: _States, answers: np.ndarray, share: float) -> tuple[float, np.ndarray]:
+    """Cross entropy of the answers on the rows and of the means over the others, times `share`, and penalized.
+
+    And its slope, both by the logarithms of the weights, `logs` (D,).
+    """
+    weights = np.exp(logs)
     weighted = weights.astype(states.by_row.dtype)[states.column] * states.by_row
     total = np.ascontiguousarray(np.add.reduceat(weighted, states.first, axis=1).T)
     total[np.arange(len(states.row)), states.row] = np.inf
-    similarity = kernel(total)
+    similarity = np.exp(total.min(axis=1, keepdims=True) - total)
     similarity /= similarity.sum(axis=1, keepdims=True)
     mean, wanted = similarity @ answers, answers[states.row]
     floored = (1 - FLOOR) * mean + FLOOR / answers.shape[1]
@@ -119,4 +118,5 @@ def _loss(weights: np.ndarray, states: _States, answers: np.ndarray) -> tuple[fl
     pull = similarity * (ratio @ answers.T - (ratio * mean).sum(axis=1, keepdims=True))
     by_cell = np.einsum("cn,cn->c", pull[states.state], states.scaled)
     slope = np.bincount(states.column, weights=by_cell, minlength=len(weights))
-    return -float((wanted * np.log(floored)).sum()), slope
+    found = -float((wanted * np.log(floored)).sum())
+    return share * found + PENALTY / 2 * logs @ logs, share * slope * weights + PENALTY * logs

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.errors import InvalidInput
-from askwise.model.fast.pool_inputs import AnswerOnPool, pool_classifiers
+from askwise.model.fast.pool_inputs import AnswerOnPool, pool_classifiers, prepared_alike
 from askwise.model.fast.pool_trees import pool_trees
 from askwise.model.wrapped import FrozenModel
 from askwise.parameters import POSITIVE, SHARE, Whole, check_limits, within
@@ -305,8 +305,10 @@ class ConditionalPredictor(SubsetPredictor):
         """The wrapped model prepared for the pool, where that is possible."""
         if not self.schema_.tabular:
             return None
-        pool = EncodedRows(self.pool_)
-        return pool_trees(self.model_, pool) or pool_classifiers(self.model_, pool)
+        pool, models = EncodedRows(self.pool_), prepared_alike(self.model_)
+        if models is None or len(pool) < 2:
+            return None
+        return pool_trees(self.model_, models, pool) or pool_classifiers(self.model_, models, pool)
 
     @cached_property
     def _pool_answers(self) -> np.ndarray | None:

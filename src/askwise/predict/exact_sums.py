@@ -8,9 +8,9 @@ FINEST, DIGITS = 20, 53
 """Binary digits to which numbers are rounded at most, and those of a float."""
 
 
-def on_grid(numbers: np.ndarray, digits: int = FINEST) -> np.ndarray:
-    """Numbers rounded to so many binary digits after the point."""
-    grid = 2.0**digits
+def on_grid(numbers: np.ndarray) -> np.ndarray:
+    """Numbers rounded to `FINEST` binary digits after the point."""
+    grid = 2.0**FINEST
     return np.asarray(np.rint(numbers * grid) / grid)
 
 
@@ -20,7 +20,8 @@ def rounded(numbers: np.ndarray, n_rows: int) -> np.ndarray:
     >>> float(rounded(np.array([1 / 3]), 5000)[0] * 2**20)
     349525.0
     """
-    return on_grid(numbers, min(FINEST, (DIGITS - n_rows.bit_length()) // 2))
+    grid = 2.0 ** min(FINEST, (DIGITS - n_rows.bit_length()) // 2)
+    return np.asarray(np.rint(numbers * grid) / grid)
 
 
 def exact_means(weights: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:

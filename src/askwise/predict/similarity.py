@@ -44,10 +44,10 @@ class Neighbors:
         self.is_category = is_category
         self.n_neighbors = min(n_neighbors, len(rows))
         self.bandwidth = bandwidth
-        self._grids = [
-            None if category else _normal_scores(rows.values[rows.observed[:, j], j])
-            for j, category in enumerate(is_category)
-        ]
+        self._grids: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(is_category)
+        for j in np.flatnonzero(~is_category):  # its distinct values, and the normal score of the middle rank of each
+            values, counts = np.unique(rows.values[rows.observed[:, j], j], return_counts=True)
+            self._grids[j] = values, ndtri((np.cumsum(counts) - counts / 2) / counts.sum())
         self.scores = self.scale(rows.values)  # (N, D)
         self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
         self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
@@ -164,9 +164,3 @@ def kernel(squared: np.ndarray, width: float | np.ndarray | None = None) -> np.n
     """
     nearer = squared.min(axis=1, keepdims=True) - squared
     return np.asarray(np.exp(nearer if width is None else nearer / (2 * width**2)))
-
-
-def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of a column, and the normal score of the middle rank of each."""
-    values, counts = np.unique(cells, return_counts=True)
-    return values, ndtri((np.cumsum(counts) - counts / 2) / len(cells))

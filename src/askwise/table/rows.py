@@ -97,13 +97,9 @@ class ByRow:
         joined: dict[str, Any] = {}
         for name, first in vars(parts[0]).items():
             found = [getattr(part, name) for part in parts]
-            joined[name] = first.concatenated(found) if isinstance(first, ByRow) else _joined(found)
+            lacking = any(part is None for part in found)
+            joined[name] = None if lacking else getattr(first, "concatenated", np.concatenate)(found)
         return cls(**joined)
-
-
-def _joined(arrays: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    there = [array for array in arrays if array is not None]
-    return np.concatenate(there) if len(there) == len(arrays) else None
 
 
 def _put(old: np.ndarray | None, rows: np.ndarray, new: np.ndarray | None) -> np.ndarray | None:

@@ -142,7 +142,8 @@ class NeighborValue:
     def _of_block(
         self, found: Completions, outcomes: Outcomes, wanted: np.ndarray, n_models: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        own, where = self.answers(found), (found.index, found.weights)
+        own = found.answers[:, :, 0] if self._labels is None else self.answers(found)
+        where = found.index, found.weights
         common: dict[str, Any] = {"outcomes": outcomes, "wanted": wanted, "n_classes": own.shape[2]}
         if n_models == 1:
             return expected_reductions(*where, own, **common)

@@ -26,7 +26,8 @@ class TreeByTree:
     def __call__(self, inputs: Any) -> np.ndarray:
         """Prepared rows -> (n, C)."""
         with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(dense(inputs), dtype=np.float32)
+            numbers = inputs if type(inputs) is np.ndarray else dense(inputs)
+            rows = np.ascontiguousarray(numbers, dtype=np.float32)
         missing_allowed = self.takes_missing and not issparse(inputs)
         if not (~np.isinf(rows) if missing_allowed else np.isfinite(rows)).all():
             return np.asarray(asked(self.forest, "predict_proba", inputs))  # its error says what is wrong

@@ -8,7 +8,7 @@ K completions of the case.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -207,13 +207,15 @@ def _sums(hidden: np.ndarray, at: np.ndarray, known: np.ndarray, case: np.ndarra
     return outputs
 
 
-def pool_classifiers(model: Any, pool: EncodedRows) -> PoolClassifiers | PoolLayers | None:
+def pool_classifiers(
+    model: Any, models: Sequence[FrozenModel], pool: EncodedRows
+) -> PoolClassifiers | PoolLayers | None:
     """The wrapped model, alone or stacked with its members, on a pool; None where that is impossible or no faster.
 
-    It must be a Pipeline of steps that work on each column alone, with a classifier that takes arrays.
+    The `models`, which `prepared_alike` has found, must be Pipelines of steps that work on each column alone, with a
+    classifier that takes arrays.
     """
-    models = prepared_alike(model)
-    if models is None or len(pool) < 2 or split_pipeline(models[0].estimator)[0] is None:
+    if split_pipeline(models[0].estimator)[0] is None:
         return None
     try:
         inputs = PoolInputs.of(models[0], pool)

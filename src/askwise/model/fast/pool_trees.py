@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 
 from askwise.errors import InvalidInput
 from askwise.model.fast.boosting import Ensemble, ensemble_of
-from askwise.model.fast.pool_inputs import LOG, PoolInputs, alike, answers_alike, prepared_alike
+from askwise.model.fast.pool_inputs import LOG, PoolInputs, alike, answers_alike
 from askwise.model.parts import split_pipeline
 from askwise.table.rows import EncodedRows
 
@@ -159,14 +159,12 @@ class PoolTrees:
         return np.asarray(softmax(by_model, axis=3).reshape(raw.shape))
 
 
-def pool_trees(model: Any, pool: EncodedRows) -> PoolTrees | None:
+def pool_trees(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolTrees | None:
     """The trees of the wrapped model, alone or stacked with its members, on a pool; None where that is impossible.
 
-    All models must be gradient boosting on numbers, and each input of the trees must depend on one column.
+    All `models`, which `prepared_alike` has found, must be gradient boosting on numbers, and each input of the trees
+    must depend on one column.
     """
-    models = prepared_alike(model)
-    if models is None or len(pool) < 2:
-        return None
     ensembles = [ensemble_of(split_pipeline(one.estimator)[1]) for one in models]
     found = [ensemble for ensemble in ensembles if ensemble is not None]
     if len(found) < len(models) or _bytes_needed(found, len(pool)) > MOST_BYTES:
