@@ -36,7 +36,7 @@ from askwise.evaluation import (
 from askwise.explain.chart import Flowchart
 from askwise.explain.policy_chart import check_chart, policy_chart
 from askwise.metrics import share_by_class
-from askwise.parameters import Flag, Limits, Whole, check_values
+from askwise.parameters import Flag, Limits, Number, Whole, check_values
 from askwise.policy.base import Policy
 from askwise.policy.orders import Static
 from askwise.predict.base import SubsetPredictor, class_positions
@@ -454,7 +454,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return overlap_table(found, self.features_, names)
 
     def start(
-        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
+        self,
+        known: Mapping[str, Any] | None = None,
+        budget: float | None = None,
+        stop: Stopping | str | None = None,
+        deadline: float | None = None,
     ) -> Session:
         """Start a session for one case, with features given by name.
 
@@ -466,8 +470,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             The most that the case may cost; None = the selector's own, and unlimited if that is None.
         stop
             A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested. None as in `acquire`.
+        deadline
+            Hours after which the case is decided: what takes longer by the `time` of the prices is not suggested.
         """
-        return self._session(known, budget, stop)
+        return self._session(known, budget, stop, deadline=deadline)
 
     def next(
         self,
@@ -475,8 +481,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         answers: Mapping[str, Any] | None = None,
         *,
         unavailable: Sequence[str] = (),
+        pending: Sequence[str] = (),
         budget: float | None = None,
         stop: Stopping | str | None = None,
+        deadline: float | None = None,
         desk: Desk | None = None,
         outcomes: bool = True,
     ) -> Next:
@@ -486,12 +494,14 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        known, budget, stop
+        known, budget, stop, deadline
             As in `start`.
         answers
             Feature -> value of what was acquired, in that order; charged.
         unavailable
             Features that cannot be had.
+        pending
+            Features that are ordered and not back, see `Session.order`; charged.
         desk, outcomes
             As in `Session.why`.
 
@@ -509,21 +519,26 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """
         if answers is not None and not isinstance(answers, Mapping):
             raise InvalidInput(f"answers must be a dict {{feature: value}}; got {answers!r}.")
-        if isinstance(unavailable, str):
-            raise InvalidInput(f"unavailable must be a list of features; got {unavailable!r}.")
-        session = self._session(known, budget, stop, quiet=True)
+        for given, owner in ((unavailable, "unavailable"), (pending, "pending")):
+            if isinstance(given, str):
+                raise InvalidInput(f"{owner} must be a list of features; got {given!r}.")
+        session = self._session(known, budget, stop, quiet=True, deadline=deadline)
         for name, value in (answers or {}).items():
             session.answer(name, value)
         for name in unavailable:
             session.unavailable(name)
+        for name in pending:
+            session.order(name)
         return session.next(desk, outcomes)
 
-    def _session(self, known: Any, budget: Any, stop: Any, quiet: bool = False) -> Session:
+    def _session(self, known: Any, budget: Any, stop: Any, quiet: bool = False, deadline: Any = None) -> Session:
         check_is_fitted(self, "policy_")
+        if deadline is not None:
+            check_values("start", {"deadline": deadline}, {"deadline": Number()})
         rule = self._stopping(stop, budget, 1)
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
-        return Session(state, self.policy_, known, rule, handover, quiet)
+        return Session(state, self.policy_, known, rule, handover, quiet, deadline)
 
     def savings(
         self, X: Any, levels: Sequence[float] = LEVELS, *, missing: str = "blocked", draws: int = N_DRAWS

@@ -89,6 +89,8 @@ class Acquisition:
         self.left = left
         self.risk_weight = risk_weight
         self.ids = np.arange(len(rows)) if ids is None else ids
+        self.pending: np.ndarray | None = None  # (n, M) ordered and paid, not known yet; None = nothing
+        self.late: np.ndarray | None = None  # (n, M) what cannot be back in time; None = nothing
         self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
         self._priced: tuple[np.ndarray, np.ndarray] | None = None  # a mask, and the prices where these are known
         self._belief: Belief | None = None
@@ -103,6 +105,8 @@ class Acquisition:
     @property
     def prices_now(self) -> np.ndarray:
         """(n, M) what each feature costs now; computed once per state."""
+        if self.pending is not None:  # what is out has paid the set-up, and itself
+            return np.where(self.pending, 0.0, self.prices.now(self.mask | self.pending))
         if self._priced is None or self._priced[0] is not self.mask:
             now = self.prices.now(self.mask)
             now.flags.writeable = False
@@ -143,7 +147,7 @@ class Acquisition:
 
     def take(self, rows: Any) -> Acquisition:
         """A separate state of some of the cases, by position or by a boolean mask."""
-        return Acquisition(
+        taken = Acquisition(
             self.schema,
             self.prices,
             self.beliefs,
@@ -154,6 +158,9 @@ class Acquisition:
             risk_weight=self.risk_weight,
             ids=self.ids[rows],
         )
+        taken.pending = None if self.pending is None else self.pending[rows]
+        taken.late = None if self.late is None else self.late[rows]
+        return taken
 
     def part(self, rows: np.ndarray) -> Acquisition:
         """The cases that `rows` (n,) bool marks, to be scored; their belief is shared with this state."""
@@ -164,7 +171,7 @@ class Acquisition:
     def buyable(self) -> np.ndarray:
         """(n, M) features not yet known that are available, affordable, and can still matter to the predictor."""
         open_, rules = self._open(), self.schema.rules
-        return open_ if rules is None else rules.allowed(open_, self.mask, self.rows.values)
+        return open_ if rules is None else rules.allowed(open_, self.mask, self.rows.values, self.pending)
 
     def _open(self) -> np.ndarray:
         """(n, M) what `buyable` features would be without rules of the house."""
@@ -172,7 +179,19 @@ class Acquisition:
         matters = self.schema.any_column(self.beliefs.predictor.open_columns(self.rows))
         if self.schema.rules is not None:
             matters = matters | self.schema.rules.leading
+        for held in (self.pending, self.late):
+            matters = matters if held is None else matters & ~held
         return ~self.mask & self.available & within & matters
+
+    def order(self, features: list[int]) -> float:
+        """Pay for features of the one case now, whose values come later by `receive`; returns what they cost."""
+        before = self.mask if self.pending is None else self.mask | self.pending
+        wanted = np.zeros_like(self.mask)
+        wanted[0, features] = True
+        paid = float(self.prices.added(before, wanted)[0, 0])
+        self.pending = wanted if self.pending is None else self.pending | wanted
+        self.left = np.maximum(self.left - paid, 0.0)
+        return paid
 
     def barred(self) -> np.ndarray:
         """(n, M) unknown, available features that the rules of the house do not let come next."""
@@ -245,6 +264,9 @@ class Acquisition:
         new = mask & ~self.mask
         self.rows = self.rows.with_values(np.where(self.schema.expand(new), cells, self.rows.values))
         self.mask = self.mask | mask
+        if self.pending is not None:
+            still = self.pending & ~self.mask
+            self.pending = still if still.any() else None
         self._outdated = self._outdated | new.any(axis=1)
 
 

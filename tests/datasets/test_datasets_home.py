@@ -158,7 +158,7 @@ def test_heart_comes_with_the_package(empty_home, monkeypatch):
     assert load("heart").X.shape == (303, 13)
     assert not empty_home.exists()
     listed = re.findall(r"`(tabular/\S+)` \| `(\w{64})`", (home.SHIPPED / "README.md").read_text(encoding="utf-8"))
-    assert len(listed) == 3
+    assert len(listed) == 4
     for path, digest in listed:
         assert home.checksum((home.SHIPPED / path).read_bytes()) == digest
 

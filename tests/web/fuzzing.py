@@ -76,8 +76,12 @@ class Fuzzer:
                 case.body["version"] = max(1, version - self._random.choice((0, 0, 0, 1)))
             if "feature" in case.body:
                 case.body["feature"] = self._random.choice(self.features)
-            if isinstance(case.body.get("known"), dict):
-                case.body["known"] = {self._random.choice(self.features): v for v in case.body["known"].values()}
+            for field in ("known", "answers"):
+                if isinstance(case.body.get(field), dict):
+                    case.body[field] = {self._random.choice(self.features): v for v in case.body[field].values()}
+            for field in ("unavailable", "pending"):
+                if isinstance(case.body.get(field), list) and case.body[field]:
+                    case.body[field] = [self._random.choice(self.features)]
 
     def _note(self, case: Any, response: Any) -> None:
         self.statuses[response.status_code] += 1
@@ -85,6 +89,7 @@ class Fuzzer:
             self.failures.append(f"{response.status_code}: {case.as_curl_command()}")
         if response.status_code in (200, 201) and case.operation.method.upper() == "POST":
             view = response.json()
-            self.live[view["id"]] = view["version"]
+            if "id" in view:  # the stateless call has none
+                self.live[view["id"]] = view["version"]
         if response.status_code == 204:
             self.live.pop(case.path_parameters["case"], None)

@@ -349,3 +349,34 @@ def test_every_message_has_an_example_that_can_be_sent(client):
                     assert response.json() == answers[title]["value"]
                 sent += 1
     assert sent >= 10
+
+
+def test_results_come_back_later_and_the_trail_says_when(client):
+    """The times are those of the events, so that a case that is replayed says the same."""
+    case = start(client, known={"age": 61}, budget=10, deadline=30)
+    case = send(client, case, type="order", feature="blood", value=2.5)
+    (out,) = case["report"]["pending"]
+    assert out["feature"] == "blood"
+    assert out["expected"] - out["ordered"] == pytest.approx(2.5)
+    assert out["ordered_at"][:19] == case["updated"][:19]
+    assert out["expected_at"] > out["ordered_at"]
+    assert case["report"]["spent"] == 7.27
+    assert case["report"]["suggestion"] not in (None, "blood")
+    assert "blood" not in case["prices"]
+    case = send(client, case, type="order", feature="pulse")
+    assert [one["expected"] for one in case["report"]["pending"]][1] is None  # these prices have no times
+    assert send(client, case, 422, type="order", feature="pulse")["error"]["field"] == "value"
+    for wrong in (-1, "soon", True, 1e9):
+        assert send(client, case, 422, type="order", feature="city", value=wrong)["error"]["field"] == "value"
+    again = client.get(f"/api/cases/{case['id']}").json()
+    cases = client.app.state.service.cases
+    cases._drop(case["id"])  # not in memory any more: it is replayed
+    assert client.get(f"/api/cases/{case['id']}").json() == again
+    case = send(client, case, type="answer", feature="blood", value={"iron": 0.5, "zinc": 0.1})
+    assert [one["feature"] for one in case["report"]["pending"]] == ["pulse"]
+    assert case["report"]["spent"] == 7.27 + 1.5
+    case = send(client, case, type="undo")
+    assert len(case["report"]["pending"]) == 2
+    trail = client.get(f"/api/cases/{case['id']}/trail").json()["trail"]
+    assert [row["event"] for row in trail] == ["start", "order", "order", "answer", "undo"]
+    assert (trail[1]["feature"], trail[1]["value"], trail[1]["cost"]) == ("blood", 2.5, 7.27)

@@ -450,3 +450,28 @@ def test_the_languages_have_the_same_words():
     used = set(re.findall(r'\bt\("([^"]+)"', source))
     known = {key.removesuffix(".one").removesuffix(".other") for key in words["en"]}
     assert used <= known
+
+
+def test_a_result_comes_later_and_other_tests_are_asked_meanwhile(address, open_page):
+    page = open_page(address)
+    page.goto(address + "#/new")
+    page.wait_for_selector("#deadline")  # the published delays are in the prices
+    page.fill("#deadline", "23:59")
+    start(page, budget="300", age="61")
+    choose(page, "Cholesterol")
+    page.get_by_role("button", name="Ordered, result later").click()
+    page.locator(".pending button", has_text="Cholesterol").wait_for()
+    assert re.search(r"ordered .+, expected .+", page.locator(".pending .ranking").inner_text())
+    assert steps(page) == ["Age", "Cholesterol"]
+    assert page.locator(".steps .order td").nth(1).inner_text() == "ordered"
+    assert "Cholesterol" not in page.locator(".others").inner_text()
+    assert page.locator("#next-title").inner_text() != "Cholesterol"
+    meanwhile = answer(page)
+    page.locator(".pending button", has_text="Cholesterol").click()
+    page.locator("#next-title", has_text="Cholesterol").wait_for()
+    assert page.locator(".next .price").inner_text() == "paid"
+    assert not page.locator("#order").count()
+    page.fill(".next input", "250")
+    page.keyboard.press("Enter")
+    page.locator(".pending").wait_for(state="detached")
+    assert steps(page) == ["Age", "Cholesterol", meanwhile, "Cholesterol"]

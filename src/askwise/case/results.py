@@ -34,10 +34,18 @@ class State(TypedDict):
 class Step(State):
     """One entry of the trace: what happened, and what was said after it."""
 
-    event: Literal["start", "answer", "unavailable"]
+    event: Literal["start", "order", "answer", "unavailable"]
     feature: str | None
     value: Any
     cost: float
+
+
+class Pending(TypedDict):
+    """A result that is out: when it was ordered and is expected, in hours since the case was started."""
+
+    feature: str
+    ordered: float
+    expected: float | None
 
 
 class Candidate(TypedDict):
@@ -68,6 +76,8 @@ class Now(State):
     guaranteed: bool
     """Whether the promise holds for the decision as it stands: the rule has stopped the case, or nothing is left."""
     handover: HandoverAdvice | None
+    pending: list[Pending]
+    """What was ordered and is not back, in the order in which it was ordered."""
     pilot: dict[str, Any]
     """The answers to pilot items of the rules of the house, which the model does not know."""
     suggestion: str | None
@@ -117,7 +127,7 @@ class Reasons(TypedDict):
     ('x3', 'ask')
     """
 
-    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    advice: Literal["ask", "wait", "stop", "nothing left", "hand over"]
     decision: Any
     probability: float
     feature: str | None
@@ -151,4 +161,4 @@ class Next(Now):
     """
 
     why: Reasons
-    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    advice: Literal["ask", "wait", "stop", "nothing left", "hand over"]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from askwise.acquisition import Acquisition
-from askwise.case.results import HandoverAdvice, JsonNumber, Next, Now, Reasons, Report, State, Step
-from askwise.case.suggested_set import SuggestedSet, suggested_set
+from askwise.case.results import HandoverAdvice, JsonNumber, Next, Now, Pending, Reasons, Report, State, Step
+from askwise.case.suggested_set import SuggestedSet, gains_beyond, suggested_set
 from askwise.case.why import why_finished, why_next, why_pilot
 from askwise.epistemic import Assessment
 from askwise.epistemic.novelty import unlike_training
 from askwise.errors import InvalidInput
+from askwise.parameters import Number
 from askwise.policy.base import Policy
 from askwise.predict.belief import Belief
 from askwise.stopping.calibrated_stop import CalibratedStop
@@ -26,6 +27,7 @@ from askwise.table.columns import plain
 from askwise.table.desk import Desk
 from askwise.table.prices import affordable
 from askwise.table.rows import EncodedRows
+from askwise.value import by_rule, per_cost
 
 ROUNDING_ERROR = 1e-12
 """A gain closer to 0 is shown as 0."""
@@ -97,6 +99,7 @@ class Session:
         stop: Stopping | None = None,
         handover: Handover | None = None,
         quiet: bool = False,
+        deadline: float | None = None,
     ) -> None:
         self._state = state
         self._schema = state.schema
@@ -104,10 +107,14 @@ class Session:
         self._stop = stop
         self._handover = handover
         self._quiet = quiet  # what is said after each step is computed only if it is asked for
-        self._past: list[tuple[Acquisition, list[dict[str, Any]], str]] = []
+        self._past: list[tuple[Acquisition, list[dict[str, Any]], str, list[Pending], float]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
         self._thought = False  # whether `_suggestion` is up to date
+        self._deadline = deadline
+        self._time = 0.0  # hours since the start
+        self._out: list[Pending] = []
+        self._hold_back()
         self._departure = ""  # how the case left the path that its stop was calibrated for
         if known is not None and not isinstance(known, Mapping):
             raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
@@ -148,10 +155,21 @@ class Session:
         return {self._schema.features[i]: self._schema.show_feature(i, self._state.rows.values[0]) for i in known}
 
     @property
+    def time(self) -> float:
+        """Hours since the case was started, as far as the session was told."""
+        return self._time
+
+    @property
+    def pending(self) -> list[str]:
+        """The features that are ordered and not back."""
+        return [each["feature"] for each in self._out]
+
+    @property
     def prices(self) -> dict[str, float]:
-        """The current prices of the features that are neither known nor unavailable, affordable or not."""
-        now = self._state.prices.now(self._state.mask)[0]
-        left = np.flatnonzero(~self._state.mask[0] & self._state.available[0]).tolist()
+        """The current prices of the features that are neither known, ordered nor unavailable, affordable or not."""
+        now = self._state.prices_now[0]
+        open_ = ~self._state.mask[0] & self._state.available[0]
+        left = np.flatnonzero(open_ if self._state.pending is None else open_ & ~self._state.pending[0]).tolist()
         return {self._schema.features[i]: float(now[i]) for i in left}
 
     def suggest(self) -> Suggestion | None:
@@ -201,12 +219,89 @@ class Session:
         best = int(choice[0])
         if best < 0:
             return None
-        now = state.prices.now(state.mask)[0]
-        gains = self._policy.gains(scores, state)[0]
+        now = state.prices_now[0]
+        beyond = None if state.pending is None else gains_beyond(state, self._policy, np.flatnonzero(buyable[0]))
+        if beyond is None:
+            gains = self._policy.gains(scores, state)[0]
+        else:
+            if beyond.max() <= 0 and not state.required(buyable).any():
+                return None  # waiting tells as much
+            gains, scores = per_cost(beyond, now), scores.copy()
+            rule = getattr(self._policy, "price_rule", "per price")
+            scores[0] = np.where(buyable[0], by_rule(beyond, now, rule, state.left[0]), -np.inf)
+            best = int(np.where(buyable[0] & (now == 0), np.inf, scores[0]).argmax())
         gains = np.where(np.abs(gains) < ROUNDING_ERROR, 0.0, gains)
         others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
         ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
         return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
+
+    def order(self, feature: str, hours: float | None = None, at: float | None = None) -> None:
+        """Order a feature whose result comes later: it is charged now, and pending until `answer` has its value.
+
+        Suggestions go on meanwhile, with the gains beyond what is pending. Results may come back in any order; a result
+        that never comes is closed by `unavailable`, and stays paid.
+
+        Parameters
+        ----------
+        hours
+            How long the result takes; None = the `time` of the feature in the prices, and unknown if there is none.
+        at
+            Hours since the case was started; None = as before.
+        """
+        self.order_set([feature], hours, at)
+
+    def order_set(
+        self, features: SuggestedSet | Sequence[str], hours: float | None = None, at: float | None = None
+    ) -> None:
+        """Order several features together, such as those of `suggest_set`; shared set-up costs are paid once.
+
+        It is one step for `undo`. See `order`.
+        """
+        names = features.features if isinstance(features, SuggestedSet) else features
+        if isinstance(names, str) or not isinstance(names, Sequence) or len(set(names)) < max(len(names), 1):
+            raise InvalidInput(f"order_set: features must be a list of different features; got {names!r}.")
+        for given, owner in ((hours, "hours"), (at, "at")):
+            if given is not None and not Number().allows(given):
+                raise InvalidInput(f"order: {owner} must be {Number()} or None; got {given!r}.")
+        positions = [self._unknown_feature(name) for name in names]
+        for name, i in zip(names, positions, strict=True):
+            if not self._state.available[0, i]:
+                raise InvalidInput(f"{name!r} was marked as unavailable; undo() that first.")
+            if self._is_out(i):
+                raise InvalidInput(f"{name!r} is ordered already; answer it when its result is back.")
+        state = self._state.copy()
+        paid = [state.order([i]) for i in positions]
+        if not affordable(sum(paid), self._state.left[0]):
+            raise InvalidInput(f"{', '.join(names)} costs {sum(paid):g} and only {self._state.left[0]:g} is left.")
+        departure = self._departure or self._departs_by(names[0], paid[0])
+        if not departure and isinstance(self._stop, CalibratedStop) and (self._out or len(names) > 1):
+            departure = f"{names[-1]!r} was ordered while another result was out"
+        with self._all_or_nothing():
+            self._departure, self._time = departure, self._time if at is None else max(self._time, float(at))
+            for name, i, price in zip(names, positions, paid, strict=True):
+                self._state.order([i])
+                usual = None if self._state.prices.time is None else float(self._state.prices.hours[i])
+                takes = usual if hours is None else float(hours)
+                back = None if takes is None else self._time + takes
+                self._out = [*self._out, {"feature": name, "ordered": self._time, "expected": back}]
+                self._record("order", name, None, price)
+            self._hold_back()
+
+    def at(self, hours: float) -> None:
+        """Say that so many hours have passed since the case was started; a deadline counts what can still be back."""
+        if not Number(self._time).allows(hours):
+            raise InvalidInput(f"at: hours must be {Number(self._time)}, because time goes forward; got {hours!r}.")
+        self._time, self._thought = float(hours), False
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Do not suggest what cannot be back by the deadline."""
+        if self._deadline is not None:
+            late = self._time + self._state.prices.hours > self._deadline * (1 + 1e-12)
+            self._state.late = late[None]
+
+    def _is_out(self, i: int) -> bool:
+        return self._state.pending is not None and bool(self._state.pending[0, i])
 
     def suggest_set(self, price: float) -> SuggestedSet:
         """The features to order together, whose results come back together, within `price` and the budget left.
@@ -231,8 +326,12 @@ class Session:
             return why_pilot(self._state, suggestion, desk)
         if suggestion is None:
             found = why_finished(self._state, self._stop, self._guarantee(), desk)
+            if self._out and found["advice"] == "nothing left":
+                names = ", ".join(desk.label(each["feature"]) for each in self._out)
+                said = f"Wait for {names}: nothing more is worth ordering meanwhile."
+                found |= {"advice": "wait", "reason": said, "text": said}
             handed = self._handed_over()
-            if handed is not None and handed["advice"] == "hand over":
+            if found["advice"] != "wait" and handed is not None and handed["advice"] == "hand over":
                 said = f"Hand this case to a person: {handed['reason']}."
                 found |= {"advice": "hand over", "reason": said, "text": said}
             return found
@@ -253,7 +352,7 @@ class Session:
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
-        price = float(self._state.prices.now(self._state.mask)[0, i])
+        price = float(self._state.prices_now[0, i])
         if not affordable(price, self._state.left[0]):
             raise InvalidInput(
                 f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. Pass values "
@@ -261,9 +360,10 @@ class Session:
             )
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
-        departure = self._departure or self._departs_by(feature, price)
+        departure = self._departure or ("" if self._is_out(i) else self._departs_by(feature, price))
         with self._all_or_nothing():
             self._departure = departure
+            self._out = [each for each in self._out if each["feature"] != feature]
             paid = self._state.receive(np.array([i]), cells)
             self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
 
@@ -281,13 +381,17 @@ class Session:
             if isinstance(self._stop, CalibratedStop) and not self._stop.conditions.missing[i]:
                 self._departure = self._departure or f"{feature!r}, never missing at calibration, is unavailable"
             self._state.available[0, i] = False
+            self._out = [each for each in self._out if each["feature"] != feature]
+            if self._state.pending is not None:
+                still = self._state.pending & self._state.available
+                self._state.pending = still if still.any() else None
             self._record("unavailable", feature, None, 0.0)
 
     def undo(self) -> None:
         """Take back the last answer or `unavailable`, and refund its price."""
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
-        self._state, self._trace, self._departure = self._past.pop()
+        self._state, self._trace, self._departure, self._out, self._time = self._past.pop()
         self._thought = False
 
     def report(self) -> Report:
@@ -322,6 +426,7 @@ class Session:
             "guarantee": self._guarantee(),
             "guaranteed": isinstance(self._stop, CalibratedStop) and suggestion is None and not self._void(),
             "handover": self._handed_over(),
+            "pending": self._out,
             "pilot": self._pilot_answers(),
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
@@ -416,7 +521,7 @@ class Session:
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """One step that can be undone; if it fails, the session is unchanged."""
-        self._past.append((self._state.copy(), list(self._trace), self._departure))
+        self._past.append((self._state.copy(), list(self._trace), self._departure, self._out, self._time))
         self._thought = False
         try:
             yield

@@ -56,16 +56,48 @@ def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> S
     check_price(price)
     case = state.take([r])
     most = min(float(price), float(case.left[0]))
-    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices.now(case.mask)[0], most))
+    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices_now[0], most))
     if not len(candidates):
         return SuggestedSet([], 0.0, 0.0)
     joint = _joint_gain(case, _completing(case, policy))
-    rules, known = case.schema.rules, case.mask[0]
-    possible = None if rules is None else lambda features: rules.together(features, known)
-    search = SetSearch(joint, case.prices, known, candidates, MOST_CANDIDATES, possible=possible)
+    rules, known, pending = case.schema.rules, case.mask[0], _pending(case)
+    out = frozenset(np.flatnonzero(pending).tolist())
+    paid = known | pending
+
+    def possible(features: np.ndarray) -> bool:
+        return rules is None or rules.together(features & ~pending, paid)
+
+    search = SetSearch(joint, case.prices, paid, candidates, MOST_CANDIDATES, start=out, possible=possible)
     found = search.best(most)
-    names = [state.schema.features[i] for i in sorted(found)]
-    return SuggestedSet(names, search.price(found), search.gain(found))
+    names = [state.schema.features[i] for i in sorted(found - out)]
+    return SuggestedSet(names, search.price(found), search.gain(found) - search.gain(out))
+
+
+def gains_beyond(state: Acquisition, policy: Policy, candidates: np.ndarray) -> np.ndarray | None:
+    """(M,) what each of the `candidates` tells beyond the results that are out, in nats; -inf for other features.
+
+    None where the policy does not compare gains, or the case cannot be completed.
+    """
+    if not policy.compares_gains or not _completes(state, policy):
+        return None
+    joint, pending = _joint_gain(state, _completing(state, policy)), np.flatnonzero(_pending(state))
+    out = np.sum([joint.distances(i) for i in pending.tolist()], axis=0)
+    found, before = np.full(state.mask.shape[1], -np.inf), joint.gain(out)
+    for i in candidates.tolist():
+        found[i] = joint.gain(out + joint.distances(i)) - before
+    return found
+
+
+def _pending(case: Acquisition) -> np.ndarray:
+    return np.zeros_like(case.mask[0]) if case.pending is None else case.pending[0]
+
+
+def _completes(state: Acquisition, policy: Policy) -> bool:
+    try:
+        _completing(state, policy)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _joint_gain(case: Acquisition, predictor: ConditionalPredictor) -> JointGain:

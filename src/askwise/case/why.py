@@ -39,7 +39,7 @@ def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: D
         "probability": probability,
         "feature": suggestion.feature,
         "price": suggestion.cost,
-        "reason": "It is free." if suggestion.cost == 0 else policy.reason_in(state),
+        "reason": _reason(state, policy, suggestion),
         "change": None if ahead is None else ahead.change,
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
         "alternatives": _alternatives(state, policy, suggestion),
@@ -71,6 +71,14 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     }
     found["text"] = f"{reason}\n{_so_far(found, novel)}"
     return found
+
+
+def _reason(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str:
+    if suggestion.cost == 0:
+        return "It is free."
+    if state.pending is not None and policy.compares_gains:
+        return "Beyond the results that are out, it is expected to tell most for its price."
+    return policy.reason_in(state)
 
 
 def why_pilot(state: Acquisition, suggestion: Suggestion, desk: Desk) -> Reasons:
@@ -197,11 +205,13 @@ def _stopped(stop: Stopping | None, guarantee: str | None, novel: bool) -> str:
 
 
 def _nothing_left(state: Acquisition, desk: Desk) -> str:
-    features, left, now = state.schema.features, float(state.left[0]), state.prices.now(state.mask)[0]
+    features, left, now = state.schema.features, float(state.left[0]), state.prices_now[0]
     unknown = np.flatnonzero(~state.mask[0] & state.available[0])
     costly = [i for i in unknown if not affordable(now[i], left)]
     if not len(unknown):
         return "Nothing is left to ask."
+    if state.late is not None and state.late[0, unknown].all():
+        return "Nothing more can be back by the deadline."
     if not costly and state.barred()[0, unknown].any():
         return (
             "Nothing more is asked: the rules of the house bar what is left, or it can no longer change the prediction."

@@ -55,12 +55,12 @@ def print_story(console: Console, story: Story) -> None:
     for t, step in enumerate(story.trace):
         share = max(step["probabilities"].values())
         right = story.truth is None or step["prediction"] == story.truth
-        value = "unavailable" if step["event"] == "unavailable" else shown_value(step["value"])
+        value = {"unavailable": "unavailable", "order": "ordered"}.get(step["event"]) or shown_value(step["value"])
         table.add_row(
             f"{t}{'!' if warnings_of(step) else ''}",
             step_name(step, story.known),
             value if t else "",
-            f"{step['cost']:g}" if step["event"] == "answer" else "",
+            f"{step['cost']:g}" if step["event"] in ("answer", "order") else "",
             f"{step['prediction']}{'' if right else ' (wrong)'}",
             f"{bar(console, share, 8)} {shown_share(step, share)}",
             shown_number(step["uncertainty"]["total"]),

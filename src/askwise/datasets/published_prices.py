@@ -31,6 +31,22 @@ def read_groups(content: bytes) -> pd.DataFrame:
     return pd.DataFrame(_entries(content), columns=["test", "group"])
 
 
+def read_delays(content: bytes) -> pd.DataFrame:
+    """A `.delay` file as a table: test, and whether its result is immediate or delayed."""
+    return pd.DataFrame(_entries(content), columns=["test", "delay"])
+
+
+def published_times(delays: pd.DataFrame) -> dict[str, float]:
+    """How long each result takes, in delays: 0 where it is immediate, 1 where it is not, as published.
+
+    Examples
+    --------
+    >>> published_times(read_delays(b"age: immediate.\nchol: delayed."))
+    {'age': 0.0, 'chol': 1.0}
+    """
+    return {test: float(delay != "immediate") for test, delay in delays.itertuples(index=False)}
+
+
 def published_prices(expenses: pd.DataFrame, groups: pd.DataFrame) -> Prices:
     """Both files as `Prices`: the full prices, and for each group what its second and later tests save.
 

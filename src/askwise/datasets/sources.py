@@ -9,7 +9,7 @@ from functools import partial
 import pandas as pd
 
 from askwise.datasets.home import DataFile, unchanged
-from askwise.datasets.published_prices import read_expenses, read_groups
+from askwise.datasets.published_prices import read_delays, read_expenses, read_groups
 from askwise.datasets.tables import read_table, unpacked
 
 _ARCHIVE = "ml/machine-learning-databases"
@@ -52,6 +52,7 @@ DIGESTS = {
     "heart/processed.cleveland.data": "51fe636ad386f606cfcd34caf2869bc620ec46e1d8956210a9e0842bb9f95646",
     "heart/costs/heart-disease.expense": "240ca90f0b36d2a6eab6b6d8bc9ea60cd668f3a857901cacd231ea6e1850e641",
     "heart/costs/heart-disease.group": "43be9574ecf94636fc4bd5514e364a5dcf4fd31097a8d8676a9e9509921f0753",
+    "heart/costs/heart-disease.delay": "d37554feb44b1055c2618d147cc9549fc6c1145fe996c08655e8348d4238709a",
     "hepatitis/hepatitis.data": "16d151bb1f43d023fa13fa4333cab263735a8dbfd32dcc96f3293210bf5372c2",
     "hepatitis/costs/hepatitis.expense": "b15c75133facac0e1e8c8714cde56a476e8fbd6622837383f24799ef3e24a1b9",
     "hepatitis/costs/hepatitis.group": "2fed6109b563d953af4f2b4095776631edd76c39cda651342ff99671940cee1a",
@@ -87,6 +88,9 @@ def _table(path: str, source: str, columns: str, text: str = "", separator: str 
 
 HEART = _table("heart/processed.cleveland.data", f"{_ARCHIVE}/heart-disease/processed.cleveland.data", HEART_COLUMNS)
 HEART_PRICES = _prices("heart/costs/heart-disease", "heart-disease/costs/heart-disease")
+HEART_DELAYS = _file(
+    "heart/costs/heart-disease.delay", read_delays, f"{_ARCHIVE}/heart-disease/costs/heart-disease.delay"
+)
 HEPATITIS = _table("hepatitis/hepatitis.data", f"{_ARCHIVE}/hepatitis/hepatitis.data", HEPATITIS_COLUMNS)
 HEPATITIS_PRICES = _prices("hepatitis/costs/hepatitis", "hepatitis/costs/hepatitis")
 BUPA = _table("bupa/bupa.data", f"{_ARCHIVE}/liver-disorders/bupa.data", BUPA_COLUMNS)

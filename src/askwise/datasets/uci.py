@@ -10,7 +10,7 @@ import pandas as pd
 from askwise.datasets import sources
 from askwise.datasets.dataset import Dataset
 from askwise.datasets.home import fetch
-from askwise.datasets.published_prices import published_prices
+from askwise.datasets.published_prices import published_prices, published_times
 from askwise.errors import InvalidInput
 
 _PRICES = """Prices in Canadian dollars: Turney (1995), Journal of Artificial Intelligence Research 2:369-409;
@@ -52,6 +52,7 @@ def load_heart() -> Dataset:
     table = fetch(sources.HEART)
     y = (table["num"] > 0).to_numpy(dtype=int)
     prices = published_prices(*map(fetch, sources.HEART_PRICES))
+    prices.time = published_times(fetch(sources.HEART_DELAYS))
     return Dataset("heart", table.drop(columns="num"), y, prices, None, HEART)
 
 

@@ -303,12 +303,15 @@ class HouseRules:
         """(M,) features that are asked whatever can still be learned from them."""
         return self.first | self.must
 
-    def allowed(self, open_: np.ndarray, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def allowed(
+        self, open_: np.ndarray, mask: np.ndarray, values: np.ndarray, pending: np.ndarray | None = None
+    ) -> np.ndarray:
         """(n, M) which of the features `open_`, that could be acquired, may come next.
 
-        `mask` (n, M) are the known features, `values` (n, D) the encoded cells.
+        `mask` (n, M) are the known features, `values` (n, D) the encoded cells. Those `pending` (n, M) are not known
+        yet; they exclude others, and count among so many, as if they were.
         """
-        found = self._possible(open_, mask, values)
+        found = self._possible(open_, mask, values, pending)
         for stage in (self.first, self.must):
             here = found & stage
             found = np.where(here.any(axis=1, keepdims=True), here, found)
@@ -355,10 +358,13 @@ class HouseRules:
         number = int.from_bytes(hashlib.sha256(seen.encode()).digest()[:4], "big")
         return number < pilot.share * DRAWS
 
-    def _possible(self, open_: np.ndarray, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
-        found = open_ & ~mask & ~(mask @ self.excluding) & ~(~mask @ self.needs.T)
+    def _possible(
+        self, open_: np.ndarray, mask: np.ndarray, values: np.ndarray, pending: np.ndarray | None = None
+    ) -> np.ndarray:
+        coming = mask if pending is None else mask | pending
+        found = open_ & ~mask & ~(coming @ self.excluding) & ~(~mask @ self.needs.T)
         for n, members in self.limits:
-            found &= ~members | (mask[:, members].sum(axis=1, keepdims=True) < n)
+            found &= ~members | (coming[:, members].sum(axis=1, keepdims=True) < n)
         for i, _, tests in self.tests:
             for test in tests:
                 found[:, i] &= test.holds(values[:, test.column])

@@ -34,6 +34,9 @@ class Prices:
     shared
         Pairs ``(features, saving)``: as soon as one of the features is acquired, each of the others is cheaper by
         `saving`. Features are given by name or by position.
+    time
+        How long the result of each feature takes, in hours or any unit: an array, or a mapping (features it does not
+        name take no time). It changes no choice by itself: sessions use it for results that are out, and for deadlines.
 
     Examples
     --------
@@ -44,20 +47,25 @@ class Prices:
     [[7.27, 5.2, 1.0], [7.27, 3.1, 1.0]]
     """
 
+    time: Any = None
+
     def __init__(
         self,
         costs: Sequence[float] | np.ndarray | pd.Series | Mapping[Any, float] | None = None,
         shared: Sequence[tuple[Any, float]] | None = (),
+        time: Sequence[float] | np.ndarray | pd.Series | Mapping[Any, float] | None = None,
     ) -> None:
         self.costs: Any = costs
         self.shared = () if shared is None else shared
+        self.time = time
 
     def __repr__(self) -> str:
-        return f"Prices({self.costs!r}, shared={self.shared!r})"
+        time = "" if self.time is None else f", time={self.time!r}"
+        return f"Prices({self.costs!r}, shared={self.shared!r}{time})"
 
     def resolve(self, features: Sequence[Any]) -> Prices:
         """The same prices in feature order, every name checked and replaced by its position."""
-        costs = _costs_in_order(self.costs, features)
+        costs = _in_order(self.costs, features)
         if isinstance(self.shared, str | Mapping) or not isinstance(self.shared, Iterable):
             raise InvalidInput(f"Prices: shared must be a list of pairs (features, saving); got {self.shared!r}.")
         shared = [_resolve_shared(entry, features, costs) for entry in self.shared]
@@ -69,7 +77,12 @@ class Prices:
                 f"Prices: the shared savings of {features[i]!r} add up to {savings[i]:g}, more than its price "
                 f"{costs[i]:g}. A saving is the part of the price that is paid once for the whole set; lower it."
             )
-        return Prices(costs, shared)
+        return Prices(costs, shared, None if self.time is None else _in_order(self.time, features, 0.0, "time"))
+
+    @property
+    def hours(self) -> np.ndarray:
+        """(M,) how long each result takes; zeros where no times are given."""
+        return np.zeros(len(self.costs)) if self.time is None else np.asarray(self.time, dtype=float)
 
     def now(self, mask: np.ndarray) -> np.ndarray:
         """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
@@ -144,44 +157,47 @@ def check_budget(budget: Any, n: int, name: str = "budget") -> np.ndarray:
     return np.broadcast_to(money, (n,)).copy()
 
 
-def _costs_in_order(costs: Any, features: Sequence[Any]) -> np.ndarray:
+def _in_order(costs: Any, features: Sequence[Any], unnamed: float = 1.0, owner: str = "costs") -> np.ndarray:
     if costs is None:
-        return np.ones(len(features))
+        return np.full(len(features), unnamed)
     if isinstance(costs, pd.Series):
-        costs = _named(costs)
+        costs = _named(costs, owner)
     if isinstance(costs, Mapping):
         values = np.full(len(features), np.nan)
         for name, price in costs.items():
-            i = _position(name, features, "costs")
+            i = _position(name, features, owner)
             if not np.isnan(values[i]):
                 raise InvalidInput(
-                    f"costs names the feature {features[i]!r} twice, by name and by position; name it once."
+                    f"{owner} names the feature {features[i]!r} twice, by name and by position; name it once."
                 )
-            values[i] = _price(price, name)
-        return np.where(np.isnan(values), 1.0, values)
+            values[i] = _price(price, name, owner)
+        return np.where(np.isnan(values), unnamed, values)
     given = _real_array(costs)
     if not isinstance(costs, np.ndarray) and np.iterable(costs):
         for name, price in zip(features, costs, strict=False):
             if isinstance(price, bool | np.bool_):  # which an array of numbers would take for 1 or 0
-                _price(price, name)
+                _price(price, name, owner)
     if given is None:
         raise InvalidInput(
-            f"costs must be numbers in feature order, a dict {{feature name: price}} or askwise.Prices; got {costs!r}."
+            f"{owner} must be numbers in feature order, a dict {{feature name: price}} or askwise.Prices; "
+            f"got {costs!r}."
         )
     if given.shape != (len(features),):
         raise InvalidInput(
-            f"costs must hold one price for each of the {len(features)} features; got shape {given.shape}. "
+            f"{owner} must hold one price for each of the {len(features)} features; got shape {given.shape}. "
             f"The features are: {listed(features)}."
         )
-    return np.array([_price(price, name) for price, name in zip(given, features, strict=True)])
+    return np.array([_price(price, name, owner) for price, name in zip(given, features, strict=True)])
 
 
-def _named(costs: pd.Series) -> Any:
+def _named(costs: pd.Series, owner: str) -> Any:
     """A Series is read by name if its index has names, and in order if it has the default index."""
     if isinstance(costs.index, pd.RangeIndex):
         return costs.to_numpy()
     if costs.index.has_duplicates:
-        raise InvalidInput(f"costs names the feature {costs.index[costs.index.duplicated()][0]!r} twice; name it once.")
+        raise InvalidInput(
+            f"{owner} names the feature {costs.index[costs.index.duplicated()][0]!r} twice; name it once."
+        )
     return costs.to_dict()
 
 
@@ -194,11 +210,12 @@ def _real_array(given: Any) -> np.ndarray | None:
     return array.astype(float) if array.dtype.kind in "iuf" else None
 
 
-def _price(price: Any, name: Any) -> float:
+def _price(price: Any, name: Any, owner: str = "costs") -> float:
     value = float(price) if isinstance(price, numbers.Real) and not isinstance(price, bool | np.bool_) else np.nan
     if not np.isfinite(value) or value < 0:
         raise InvalidInput(
-            f"costs: the price of {name!r} must be a finite number >= 0 (0 = free); got {price!r}. "
+            f"{owner}: the {'time' if owner == 'time' else 'price'} of {name!r} must be a finite number >= 0 "
+            f"({'0 = at once' if owner == 'time' else '0 = free'}); got {price!r}. "
             "For a feature that is unavailable, use `available` of acquire or suggest."
         )
     return value

@@ -22,6 +22,7 @@ from askwise.web.messages import NewCase, NewEvent, NextCase
 from askwise.web.opened import Opened, probability
 from askwise.web.store import CaseRow, Conflict, Event, Key, KeyTaken, Store, now
 
+MOST_HOURS = 100_000
 MOST_KEPT = 500
 """Cases kept in memory by a process; others are replayed from their events."""
 
@@ -63,6 +64,8 @@ class Cases:
         self._check_values(request.known, request.confirmed, "known")
         budget = None if request.budget is None else float(request.budget)
         value = {"known": dict(request.known), "budget": budget}
+        if request.deadline is not None:
+            value["deadline"] = float(request.deadline)
         start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
         with self._computing, _refusals("known"):
             opened = Opened(request.label, start, self._session(value), self._description.desk)
@@ -75,15 +78,19 @@ class Cases:
         """What to do next in a case that is kept elsewhere; nothing is stored."""
         for field in ("known", "answers"):
             self._check_values(getattr(request, field), request.confirmed, field)
-        for k, feature in enumerate(request.unavailable):
-            self._check_feature(feature, f"unavailable.{k}")
+        for field in ("unavailable", "pending"):
+            for k, feature in enumerate(getattr(request, field)):
+                self._check_feature(feature, f"{field}.{k}")
         budget = None if request.budget is None else float(request.budget)
-        with self._computing, _refusals("answers" if request.answers or request.unavailable else "known"):
+        later = request.answers or request.unavailable or request.pending
+        with self._computing, _refusals("answers" if later else "known"):
             found = self._selector.next(
                 dict(request.known),
                 dict(request.answers),
                 unavailable=request.unavailable,
+                pending=request.pending,
                 budget=budget,
+                deadline=request.deadline,
                 stop=self._stop(budget),
                 desk=self._description.desk,
                 outcomes=request.outcomes,
@@ -148,10 +155,11 @@ class Cases:
     def _carry_out(self, request: NewEvent, by: str, opened: Opened) -> Event:
         """Change the case in memory, which is no longer kept until the event is written."""
         before = opened.view["report"]
-        named = request.type in ("answer", "unavailable")
+        named = request.type in ("answer", "order", "unavailable")
         answered = request.type == "answer"
+        at = now()
         with self._computing, _refusals(_field(request, before)):
-            opened.apply(request.type, request.feature, request.value)
+            opened.apply(request.type, request.feature, request.value, at)
             self._drop(opened.id)
             event = self._event(
                 opened.id,
@@ -159,9 +167,10 @@ class Cases:
                 request.type,
                 by,
                 feature=request.feature if named else None,
-                value=request.value if answered else None,
+                value=request.value if answered or request.type == "order" else None,
                 confirmed=answered and request.confirmed,
                 suggested=before["suggestion"],
+                at=at,
             )
             opened.advance(event.type, event.at)
             return _with_outcome(event, opened, before["spent"])
@@ -204,7 +213,9 @@ class Cases:
 
     def _session(self, start: Mapping[str, Any]) -> Session:
         """A session with what was known."""
-        session: Session = self._selector.start(start["known"], start["budget"], self._stop(start["budget"]))
+        session: Session = self._selector.start(
+            start["known"], start["budget"], self._stop(start["budget"]), start.get("deadline")
+        )
         return session
 
     def _stop(self, budget: float | None) -> Any:
@@ -215,7 +226,7 @@ class Cases:
         return stop if valid else None
 
     def _event(self, case_id: str, version: int, kind: str, by: str, **given: Any) -> Event:
-        return Event(case_id, version, kind, by, now(), self._description.model, __version__, **given)
+        return Event(case_id, version, kind, by, given.pop("at", now()), self._description.model, __version__, **given)
 
     def _check_values(self, given: Mapping[str, Any], confirmed: bool, field: str) -> None:
         for feature, value in given.items():
@@ -228,8 +239,12 @@ class Cases:
             raise Refused(422, "The case is open already.", "type")
         if request.type != "reopen" and state == "finished":
             raise Refused(422, "The case is finished; reopen it first.", "type")
-        if request.type in ("answer", "unavailable"):
+        if request.type in ("answer", "order", "unavailable"):
             self._check_feature(request.feature, "feature")
+        if request.type == "order" and request.value is not None:
+            hours = request.value
+            if not isinstance(hours, int | float) or isinstance(hours, bool) or not 0 <= hours <= MOST_HOURS:
+                raise Refused(422, f"value must be hours, a number from 0 to {MOST_HOURS}, or null.", "value")
         if request.type == "answer":
             if request.value is None:
                 raise Refused(422, "An answer needs a value. If there is none, send unavailable.", "value")

@@ -83,6 +83,7 @@ class Description:
             "NewCase": {"one value known": {"label": "bed 3", "known": {first: value}}},
             "NewEvent": {
                 "a value": {"type": "answer", "feature": first, "value": value, "version": 1},
+                "a result that comes later": {"type": "order", "feature": first, "value": 2.5, "version": 1},
                 "not to be had": {"type": "unavailable", "feature": first, "version": 1},
             },
             "NextCase": {
@@ -114,6 +115,8 @@ class Description:
         schema = self._selector.schema_
         name, columns = schema.features[i], schema.feature_columns[i]
         price = {"price": float(self._selector.prices_.costs[i])}
+        if self._selector.prices_.time is not None:
+            price["hours"] = float(self._selector.prices_.hours[i])
         if len(columns) == 1:
             return {**self._column(columns[0], name), **price}
         parts = [self._column(j, schema.columns[j].name) for j in columns]

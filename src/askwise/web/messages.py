@@ -39,7 +39,7 @@ Label = Annotated[
 Number = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=-LARGEST, le=LARGEST)]
 Scalar = StrictBool | Number | Text
 Value = Scalar | dict[Text, Scalar | None]
-EventType = Literal["answer", "unavailable", "undo", "finish", "reopen"]
+EventType = Literal["answer", "order", "unavailable", "undo", "finish", "reopen"]
 
 
 class _Request(BaseModel):
@@ -55,6 +55,9 @@ class NewCase(_Request):
     )
     budget: Annotated[Number, Field(ge=0)] | None = Field(
         default=None, description="The most that the case may cost; null = the selector's own limit."
+    )
+    deadline: Annotated[Number, Field(ge=0)] | None = Field(
+        default=None, description="Hours after which the case is decided: what takes longer is not suggested."
     )
     confirmed: StrictBool = Field(default=False, description="Whether unusual values were confirmed.")
 
@@ -72,6 +75,12 @@ class NextCase(_Request):
     budget: Annotated[Number, Field(ge=0)] | None = Field(
         default=None, description="The most that the case may cost; null = the selector's own limit."
     )
+    deadline: Annotated[Number, Field(ge=0)] | None = Field(
+        default=None, description="Hours after which the case is decided: what takes longer is not suggested."
+    )
+    pending: list[Text] = Field(
+        default_factory=list, max_length=10_000, description="Features that are ordered and not back; charged."
+    )
     outcomes: StrictBool = Field(
         default=True, description="Whether to compute the likely answers, which takes longest."
     )
@@ -83,8 +92,12 @@ class NewEvent(_Request):
 
     type: EventType
     version: Annotated[StrictInt, Field(ge=1, le=2**31 - 2)] = Field(description="The version that was seen.")
-    feature: Text | None = Field(default=None, description="For answer and unavailable.")
-    value: Value | None = Field(default=None, description="For answer; a group of columns takes an object.")
+    feature: Text | None = Field(default=None, description="For answer, order and unavailable.")
+    value: Value | None = Field(
+        default=None,
+        description="For answer; a group of columns takes an object. For order: hours until the result is back; null = "
+        "as in the prices.",
+    )
     confirmed: StrictBool = Field(default=False, description="Whether an unusual value was confirmed.")
 
 
@@ -117,7 +130,7 @@ class CaseView(BaseModel):
     report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
     prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
     why: dict[str, Any] = Field(description="`Session.why()` without the likely answers, which /why has.")
-    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    advice: Literal["ask", "wait", "stop", "nothing left", "hand over"]
     same_name: list[str] | None = Field(
         default=None,
         description="When a case is started or read: other cases of that label, at most 100, newest first.",
@@ -140,7 +153,7 @@ class NextView(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    advice: Literal["ask", "stop", "nothing left", "hand over"]
+    advice: Literal["ask", "wait", "stop", "nothing left", "hand over"]
     suggestion: str | None
     ranking: list[dict[str, Any]]
     prediction: Any
@@ -150,6 +163,7 @@ class NextView(BaseModel):
     why: dict[str, Any]
     known: dict[str, Any]
     unavailable: list[str]
+    pending: list[dict[str, Any]]
     spent: float
     budget_left: float | None
     model: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from askwise.case import Reasons, Report
@@ -44,6 +45,7 @@ class Opened:
         if self._view is None:
             why = self._session.why(self._desk, outcomes=False)
             report = _promised(self._session.report(), self.state)
+            report["pending"] = [self._at_the_clock(each) for each in report["pending"]]
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
             prices = self._session.prices
@@ -73,14 +75,27 @@ class Opened:
             report["spent"],
         )
 
-    def apply(self, kind: str, feature: str | None, value: Any) -> None:
-        """What an event does to the session; if that fails, nothing is changed."""
+    def _at_the_clock(self, pending: Any) -> Any:
+        """A result that is out, with the times of the clock."""
+        start = datetime.fromisoformat(self.created)
+        clock = {
+            f"{name}_at": None if pending[name] is None else (start + timedelta(hours=pending[name])).isoformat()
+            for name in ("ordered", "expected")
+        }
+        return {**pending, **clock}
+
+    def apply(self, kind: str, feature: str | None, value: Any, at: str) -> None:
+        """What an event of a time does to the session; if that fails, nothing is changed."""
+        passed = (datetime.fromisoformat(at) - datetime.fromisoformat(self.created)).total_seconds() / 3600
         if kind == "answer":
             self._session.answer(str(feature), value)
+        elif kind == "order":
+            self._session.order(str(feature), value, max(passed, self._session.time))
         elif kind == "unavailable":
             self._session.unavailable(str(feature))
         elif kind == "undo":
             self._session.undo()
+        self._session.at(max(passed, self._session.time))
 
     def advance(self, kind: str, at: str) -> None:
         """Count an event that was applied."""
@@ -90,7 +105,7 @@ class Opened:
     def replay(self, events: Iterable[Event]) -> None:
         """Apply events from the database."""
         for event in events:
-            self.apply(event.type, event.feature, event.value)
+            self.apply(event.type, event.feature, event.value, event.at)
             self.advance(event.type, event.at)
 
 

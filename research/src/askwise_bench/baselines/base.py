@@ -96,7 +96,11 @@ class FullRowBaseline(Baseline):
     policy_: FullRowPolicy
 
     def start(
-        self, known: Mapping[str, Any] | None = None, budget: float | None = None, stop: Stopping | str | None = None
+        self,
+        known: Mapping[str, Any] | None = None,
+        budget: float | None = None,
+        stop: Stopping | str | None = None,
+        deadline: float | None = None,
     ) -> Session:
         """As that of `DynamicFeatureSelector`, without a calibrated stop."""
         if isinstance(self.stop_ if stop == "calibrated" else stop, CalibratedStop):
@@ -104,7 +108,7 @@ class FullRowBaseline(Baseline):
                 f"{type(self).__name__} reads the full row, which a session does not have; its calibrated stop is "
                 "valid in acquire only."
             )
-        return super().start(known, budget, stop)
+        return super().start(known, budget, stop, deadline)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
         return self.policy_.reading(truth)

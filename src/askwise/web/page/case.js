@@ -2,7 +2,7 @@
 
 import { deleteCase, getCase, sendEvent, trailFile } from "./api.js";
 import { announce, ask, byId, h, show } from "./dom.js";
-import { adviceCard, nextCard, ranking } from "./next.js";
+import { adviceCard, nextCard, pendingCard, ranking } from "./next.js";
 import { budgetCard, predictionCard, stepsCard, unlike } from "./sofar.js";
 import { date, percent, shown, t } from "./words.js";
 
@@ -50,7 +50,7 @@ function draw(focus = "answer") {
     header(one), view.notice, namesakes(view.namesakes),
     h("div", { class: "columns" },
       h("div", { class: "work" },
-        adviceCard(context(feature)), next?.node, open ? ranking(context(feature)) : null,
+        adviceCard(context(feature)), next?.node, open ? pendingCard(context(feature)) : null, open ? ranking(context(feature)) : null,
         stepsCard(one, spec, undoButton(one))),
       h("div", { class: "now" },
         predictionCard(report, selector.classes, selector.guarantee?.coverage, labelOf), budgetCard(report))),

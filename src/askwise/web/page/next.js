@@ -4,7 +4,7 @@ import { getWhy } from "./api.js";
 import { bar, h } from "./dom.js";
 import { field, unusual } from "./fields.js";
 import { warning } from "./warning.js";
-import { money, percent, t } from "./words.js";
+import { clock, money, percent, t } from "./words.js";
 
 const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02, LEAST = 0.005; // shares of the uncertainty that is left
 const MOST_SHOWN = 8; // tests in the list of others, at first
@@ -33,6 +33,7 @@ function settledInWords(entry, report) {
 /** The card in which a value is entered. */
 export function nextCard({ one, report, feature, spec, labelOf, draft, choose, send, answer }) {
   const suggested = feature === report.suggestion;
+  const out = report.pending.find((other) => other.feature === feature); // its result is what is entered here
   const entry = report.ranking.find((other) => other.feature === feature);
   const input = field(spec(feature), draft, { legend: spec(feature).kind === "group" ? null : t("value of", { test: labelOf(feature) }) });
   const notice = h("div");
@@ -46,16 +47,17 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
     input.node, notice,
     h("p", { class: "actions" },
       h("button", { class: "primary" }, t("save")),
+      out ? null : h("button", { type: "button", id: "order", onclick: () => send({ type: "order", feature }) }, t("order")),
       h("button", { type: "button", id: "unavailable", onclick: () => send({ type: "unavailable", feature }) }, t("unavailable")),
       suggested || !report.suggestion ? null
         : h("button", { type: "button", id: "suggested", class: "link", onclick: () => choose(null) },
           t("back to", { test: labelOf(report.suggestion) }))));
   const node = h("section", { class: "card next", "aria-labelledby": "next-title" },
-    h("p", { class: "eyebrow" }, t(suggested ? "ask next" : "your choice")),
+    h("p", { class: "eyebrow" }, t(out ? "result of" : suggested ? "ask next" : "your choice")),
     h("div", { class: "name" }, h("h2", { id: "next-title" }, labelOf(feature)),
-      h("span", { class: "price" }, entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
-    h("p", { class: "gain" }, entry ? gainInWords(entry, report) : t("gain unknown")),
-    suggested ? whyBox(one, labelOf, spec) : h("p", { class: "hint" },
+      h("span", { class: "price" }, out ? t("paid") : entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
+    h("p", { class: "gain" }, out ? whenBack(out) : entry ? gainInWords(entry, report) : t("gain unknown")),
+    suggested ? whyBox(one, labelOf, spec) : out ? null : h("p", { class: "hint" },
       report.suggestion ? t("instead", { test: labelOf(report.suggestion) }) : t("instead of nothing")),
     suggested && one.why?.hint ? h("p", { class: "notice good" }, t("could stop")) : null,
     form);
@@ -69,6 +71,19 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
       box.focus();
     },
   };
+}
+
+const whenBack = (out) => (out.expected_at ? t("expected", { ordered: clock(out.ordered_at), expected: clock(out.expected_at) })
+  : t("ordered at", { ordered: clock(out.ordered_at) }));
+
+/** The results that are out, each of which can be entered when it is back. */
+export function pendingCard({ report, labelOf, choose }) {
+  if (!report.pending.length) return null;
+  return h("section", { class: "card pending", "aria-labelledby": "pending-title" },
+    h("h2", { id: "pending-title" }, t("pending")), h("p", { class: "hint" }, t("pending hint")),
+    h("ol", { class: "ranking" }, report.pending.map((out) => h("li", { class: "plain" },
+      h("button", { type: "button", onclick: () => choose(out.feature) },
+        h("span", { class: "test" }, labelOf(out.feature)), h("span", { class: "hint" }, whenBack(out)))))));
 }
 
 /** Why this test: the likely answers and where each leads, asked for when it is opened; until then, or without an answer, what is known already. */

@@ -95,7 +95,7 @@ export function stepsCard(one, spec, undo) {
       [t("step"), "0"], [t("test"), t("start")], [t("value"), t("nothing known")], [t("price"), "", "number"], [t("after"), start]])]),
     ...report.trace.slice(1).map((step, k) => row(step.event, [
       [t("step"), String(k + 1)], [t("test"), name(step.feature)],
-      [t("value"), step.event === "unavailable" ? t("was unavailable") : value(step.feature, step.value)],
+      [t("value"), step.event === "unavailable" ? t("was unavailable") : step.event === "order" ? t("was ordered") : value(step.feature, step.value)],
       [t("price"), money(step.cost), "number"], [t("after"), after(step)]])),
   ];
   return h("section", { class: "card history-of-steps", "aria-labelledby": "steps-title" },

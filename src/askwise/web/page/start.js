@@ -17,6 +17,9 @@ export function newCase(selector, fail) {
     { name: "budget", kind: "number", unit: moneySign(), label: t("budget") }, drafts, { legend: t("budget") });
   drafts.budget ?? (drafts.budget = selector.budget === null || selector.budget === undefined ? "" : number(selector.budget));
   budget.node.querySelector("input").value = drafts.budget;
+  const deadline = h("input", { id: "deadline", type: "time", "aria-describedby": "deadline-hint" });
+  deadline.value = drafts.deadline ?? "";
+  deadline.addEventListener("input", () => { drafts.deadline = deadline.value; });
   const fields = selector.features.map((feature) => ({ feature, ...field(feature, drafts.values[feature.name] ??= {}) }));
   const notice = h("div");
 
@@ -27,6 +30,7 @@ export function newCase(selector, fail) {
     if (wrong) return wrong.focus();
     const known = Object.fromEntries(read.filter((one) => !one.empty).map((one) => [one.name, one.value]));
     const body = { label: label.value.trim(), known, budget: money_.empty ? null : money_.value };
+    if (deadline.value) body.deadline = hoursUntil(deadline.value);
     if (confirmed) body.confirmed = true;
     form.inert = true;
     try {
@@ -59,7 +63,9 @@ export function newCase(selector, fail) {
       h("div", { class: "pair" },
         h("div", { class: "typed" }, h("label", { for: "label" }, t("label")), label,
           h("span", { class: "hint", id: "label-hint" }, t("label hint"))),
-        h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(selector.everything) }))))),
+        h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(selector.everything) })))),
+      selector.features.some((feature) => feature.hours) ? h("div", { class: "typed" }, h("label", { for: "deadline" }, t("deadline")), deadline,
+        h("span", { class: "hint", id: "deadline-hint" }, t("deadline hint"))) : null),
     h("section", { class: "card" },
       h("h2", {}, t("known already")), h("p", { class: "hint" }, t("known hint")),
       selector.guarantee ? h("p", { class: "hint" }, t("known voids")) : null,
@@ -71,6 +77,15 @@ export function newCase(selector, fail) {
   label.addEventListener("input", () => { drafts.label = label.value; });
   show(form);
   label.focus();
+}
+
+/** Hours from now until the next time that the clock shows `time`, such as 16:00. */
+function hoursUntil(time) {
+  const [hours, minutes] = time.split(":").map(Number);
+  const then = new Date();
+  then.setHours(hours, minutes, 0, 0);
+  if (then < new Date()) then.setDate(then.getDate() + 1);
+  return (then - new Date()) / 3600000;
 }
 
 /** A search among many tests; those that do not match are hidden. */

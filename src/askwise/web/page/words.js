@@ -71,6 +71,13 @@ export const moneySign = () => currency ?? "";
 export const date = (text) =>
   new Intl.DateTimeFormat(code, { dateStyle: "medium", timeStyle: "short" }).format(new Date(text));
 
+/** A time of today, or with its date. */
+export function clock(text) {
+  const then = new Date(text);
+  const today = then.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(code, today ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" }).format(then);
+}
+
 /** A value as people read it; the columns of a group one after the other. */
 export function shown(value, unit = null) {
   if (value === null || value === undefined) return t("missing");
