@@ -259,7 +259,7 @@ def test_torch_is_handed_out_where_it_is_installed():
 def test_the_error_for_a_missing_torch_names_the_extra_and_what_works_without(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
-        AskwiseError, match=r'policy="rl" .*pip install "askwise\[torch\]".*: policy="greedy"\.$'
+        AskwiseError, match=r'policy="rl" .*pip install "askwise\[torch\]".*: policy="greedy"\.(\n|$)'
     ) as found:
         import_torch('policy="rl"', 'policy="greedy"')
     assert found.value.__cause__ is None

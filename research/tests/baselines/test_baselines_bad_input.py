@@ -50,7 +50,7 @@ def table():
 def test_every_number_among_the_parameters_is_checked_before_training():
     for kind in EVERY:
         X, y = table()
-        free = {"costs", "groups", "random_state", "progress", "estimator", "classifier"}
+        free = {"costs", "groups", "constraints", "random_state", "progress", "estimator", "classifier"}
         defaults = kind().get_params(deep=False)
         assert set(defaults) - free == set(limits_of(kind))
         for name, limit in limits_of(kind).items():
