@@ -18,7 +18,9 @@ from sklearn.linear_model import LogisticRegression
 import askwise
 from askwise.cli.findings import find
 from askwise.cli.manager_page import render
+from askwise.cli.price_list import read_price_list
 from askwise.cli.resumable import Resumable
+from askwise.errors import InvalidInput
 from askwise.persistence import saving
 from askwise.scale import parts
 from askwise.table.desk import Desk
@@ -430,6 +432,24 @@ def test_a_reference_interval_is_shown_beside_the_range_of_training(files, tmp_p
     for wrong, words in ((",18,65", ",65,18"), "low < high"), ((",18,65", ",18,"), "needs both ends"):
         path.write_text("\n".join([header, *lines]).replace(*wrong))
         assert words in run(*fit, code=2).stderr
+
+
+def test_a_price_list_says_why_values_are_missing(files):
+    folder, _ = files
+    schema = askwise.load(folder / "selector").schema_
+    text = (folder / "prices.csv").read_text().splitlines()
+    path = folder / "reasons.csv"
+    lines = [f"{text[0]},missing", *(f"{line},{'not available' * (line[:4] == 'age,')}" for line in text[1:])]
+    path.write_text("\n".join(lines))
+    _, desk = read_price_list(path, schema, ["outcome"])
+    assert desk.reasons == {"age": "not available"}
+    assert Desk.from_dict(desk.to_dict()) == desk
+    path.write_text(path.read_text().replace("not available", "lost"))
+    with pytest.raises(InvalidInput, match="must be not ordered or not available; got 'lost'"):
+        read_price_list(path, schema, ["outcome"])
+    path.write_text("\n".join(line + "not ordered" * line.startswith("dose,") for line in lines))
+    with pytest.raises(InvalidInput, match="'dose' is a column of a group"):
+        read_price_list(path, schema, ["outcome"])
 
 
 def test_prices_and_labels_that_cannot_be_meant_are_refused(files, tmp_path):

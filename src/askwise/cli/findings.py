@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,7 +153,8 @@ def find(
     right = run.decision[:, -1] == truth
     say("weighing what the records lack")
     lacking = float(1 - there.mean())
-    records, doubts = _on_records(selector, X, y, missing, lacking, None if stopped else curves["budget"].iloc[-1])
+    limit = None if stopped else curves["budget"].iloc[-1]
+    records, doubts = _on_records(selector, X, y, missing, lacking, limit, desk.reasons)
     return Findings(
         n_rows=len(X),
         summary=summary,
@@ -198,7 +199,13 @@ def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Calla
 
 
 def _on_records(
-    selector: Any, X: pd.DataFrame, y: np.ndarray, missing: str, lacking: float, budget: float | None
+    selector: Any,
+    X: pd.DataFrame,
+    y: np.ndarray,
+    missing: str,
+    lacking: float,
+    budget: float | None,
+    reasons: Mapping[str, str],
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The estimates that differ in what they make of missing tests, and why some are not to be trusted."""
     if not selector.schema_.tabular or (missing == "auto" and lacking < MUCH_MISSING):
@@ -207,9 +214,9 @@ def _on_records(
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", AskwiseWarning)
         way = "all" if missing == "auto" else missing
-        table = selector.evaluate(X, y, None if stop else [budget], missing=way, stop=stop)
+        table = selector.evaluate(X, y, None if stop else [budget], missing=way, stop=stop, reasons=reasons)
         if way == "blocked" and stop is None:  # the plain table has no intervals
-            table = selector.evaluate(X, y, [budget], missing="all").iloc[:1]
+            table = selector.evaluate(X, y, [budget], missing="all", reasons=reasons).iloc[:1]
     doubts = list(dict.fromkeys(str(one.message) for one in said if issubclass(one.category, AskwiseWarning)))
     if stop:
         table["budget"] = None

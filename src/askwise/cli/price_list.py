@@ -17,11 +17,12 @@ from askwise.table.prices import Prices
 from askwise.table.reading import TableOptions, garbled, read_table
 from askwise.table.schema import Schema
 
-TEXT = ("feature", "setup", "label", "unit", "currency")
+TEXT = ("feature", "setup", "label", "unit", "currency", "missing")
 NUMBERS = ("price", "setup_cost", "low", "high", "reference_low", "reference_high")
 HEADER = ("feature", "price", "setup", "setup_cost", "label", "unit", "low", "high", "currency")
 REFERENCE = ("reference_low", "reference_high")
-"""Columns that a price list may have besides: the reference interval of a feature."""
+OPTIONAL = (*REFERENCE, "missing")
+"""Columns that a price list may have besides: the reference interval of a feature, and why its values are missing."""
 
 
 def price_list(schema: Schema, prices: Prices, desk: Desk) -> str:
@@ -58,9 +59,14 @@ def read_price_list(
     features = {name: _as_shown(line) for name, line in by_name.items()}
     prices = Prices(costs, _shared(path, [by_name[feature] for feature in schema.features]))
     reference = {name: found for name, line in by_name.items() if (found := _reference(path, line)) is not None}
+    reasons = {name: line["missing"] for name, line in by_name.items() if line["missing"]}
+    for name in reasons:
+        if name not in schema.features:
+            raise InvalidInput(f"{path}: {name!r} is a column of a group; give the reason in the line of the group.")
     try:
         prices.resolve(schema.features)
-        desk = Desk.checked(Desk(currencies[0] if currencies else None, features, reference=reference))
+        currency = currencies[0] if currencies else None
+        desk = Desk.checked(Desk(currency, features, reference=reference, reasons=reasons))
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     return prices, desk
@@ -79,12 +85,12 @@ def _shown(desk: Desk, name: str) -> list[str]:
 def _lines(path: Path, encoding: str | None) -> list[dict[str, Any]]:
     """The lines as dicts with all the columns of a price list; None where a cell is empty."""
     there = list(read_noted(path, TableOptions(usual_encoding=encoding)).frame.columns)
-    unknown = [name for name in there if name not in (*HEADER, *REFERENCE)]
+    unknown = [name for name in there if name not in (*HEADER, *OPTIONAL)]
     lacking = [name for name in ("feature", "price") if name not in there]
     if unknown or lacking:
         problem = f"has no column {lacking[0]!r}" if lacking else f"has a column {unknown[0]!r}"
         raise InvalidInput(
-            f"{path} {problem}; a price list has the columns {', '.join(HEADER)}, and may have {', '.join(REFERENCE)}."
+            f"{path} {problem}; a price list has the columns {', '.join(HEADER)}, and may have {', '.join(OPTIONAL)}."
         )
     options = TableOptions(
         text=[name for name in TEXT if name in there],
@@ -92,7 +98,7 @@ def _lines(path: Path, encoding: str | None) -> list[dict[str, Any]]:
         usual_encoding=encoding,
     )
     frame = read_table(path, options).frame
-    empty: dict[str, Any] = dict.fromkeys((*HEADER, *REFERENCE))
+    empty: dict[str, Any] = dict.fromkeys((*HEADER, *OPTIONAL))
     rows = frame.to_dict("records")
     return [{**empty, **{str(name): None if cell != cell else cell for name, cell in row.items()}} for row in rows]
 

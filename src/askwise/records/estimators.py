@@ -27,6 +27,7 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise.errors import AskwiseWarning, InvalidInput
 from askwise.records.completions import Describer, one_hot, ridge
+from askwise.table.desk import REASONS
 from askwise.table.rows import ByRow
 from askwise.table.schema import Schema
 
@@ -41,7 +42,6 @@ ASSUMPTIONS: dict[str, str] = {
     "simulated": "records of the same class with the same recorded values have alike missing values",
     "doubly_robust": "what the weights assume holds, or what the simulation assumes; one of them suffices",
 }
-REASONS = ("not ordered", "not available")
 
 N_DRAWS = 5
 """Completions of each record."""

@@ -16,6 +16,9 @@ from askwise.table.columns import Column, plain
 FILE = "desk.json"
 """The name of its file in a saved folder."""
 
+REASONS = ("not ordered", "not available")
+"""Why a value is missing in records: nobody asked for it, or it could not be had."""
+
 TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -73,7 +76,8 @@ class Desk:
     """The currency, how features and the columns of groups are shown, by name, and the column that holds the class.
 
     `encoding` is that of the training table, in which other files of the same origin probably are. `reference` has the
-    reference interval of a feature or column, (low, high), which is shown beside the range of the training rows.
+    reference interval of a feature or column, (low, high), which is shown beside the range of the training rows, and
+    `reasons` why values of a feature are missing in records: "not ordered" or "not available" (see `evaluate`).
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Desk:
     target: str | None = None
     encoding: str | None = None
     reference: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, selector: Any, given: Desk | None = None) -> Desk:
@@ -96,7 +101,7 @@ class Desk:
         A number without a range has that of the training rows; labels are names unless given.
         """
         given, schema = cls.checked(given), selector.schema_
-        named = (*given.features, *given.reference)
+        named = (*given.features, *given.reference, *given.reasons)
         unknown = [name for name in named if name not in [*schema.features, *_column_names(schema)]]
         if unknown:
             raise InvalidInput(
@@ -121,6 +126,11 @@ class Desk:
             _check_written(name, shown)
         for name, interval in given.reference.items() if given else ():
             _check_interval(name, interval)
+        for name, reason in given.reasons.items() if given else ():
+            if reason not in REASONS:
+                raise InvalidInput(
+                    f"The reason why {name!r} is missing must be {' or '.join(REASONS)}; got {reason!r}."
+                )
         return given or cls()
 
     @classmethod
@@ -174,7 +184,9 @@ class Desk:
         """Ready for JSON."""
         shown = {name: asdict(shown) for name, shown in self.features.items()}
         reference = {name: list(ends) for name, ends in self.reference.items()}
+        reasons = {"reasons": dict(self.reasons)} if self.reasons else {}
         return {
+            **reasons,
             "currency": self.currency,
             "target": self.target,
             "encoding": self.encoding,
@@ -191,6 +203,7 @@ class Desk:
                 _check(shown)
             reference = {str(name): tuple(ends) for name, ends in (found.get("reference") or {}).items()}
             desk = cls(found["currency"], features, found.get("target"), found.get("encoding"), reference)
+            desk = replace(desk, reasons=dict(found.get("reasons") or {}))
             if not isinstance(desk.encoding, str | None):
                 raise TypeError(f"encoding must be text; got {desk.encoding!r}")
         except (TypeError, KeyError, AttributeError) as error:
