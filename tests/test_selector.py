@@ -556,6 +556,27 @@ def test_fitting_again_leaves_nothing_of_the_first_time():
     assert_array_equal(owner.acquire(X[COLUMNS[:3]]).order, fresh.acquire(X[COLUMNS[:3]]).order)
 
 
+def test_parts_without_a_seed_of_their_own_take_that_of_the_selector():
+    X, y = data()
+    model = RandomForestClassifier(3, random_state=0).fit(X, y)
+    shown = X.where(np.random.default_rng(0).random(X.shape) < 0.5)
+
+    def answers(seed, **own):
+        predictor, members = ImputedPredictor(None, "marginal", n_draws=3, **own), AuxiliaryEnsemble(n_members=3, **own)
+        made = DynamicFeatureSelector(
+            model, adaptation=predictor, epistemic=members, policy="random", calibration=None, random_state=seed
+        )
+        made.fit(X, y)
+        return made.predict_proba(shown), np.nan_to_num(made.uncertainty(shown).epistemic)
+
+    for mine, again, other, own, own_again in zip(
+        answers(0), answers(0), answers(1), answers(0, random_state=5), answers(1, random_state=5), strict=True
+    ):
+        assert_array_equal(mine, again)
+        assert not np.array_equal(mine, other)
+        assert_array_equal(own, own_again)
+
+
 def test_same_seed_same_result_from_end_to_end():
     X, y = data()
     model = RandomForestClassifier(3, random_state=0)

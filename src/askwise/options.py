@@ -78,7 +78,7 @@ def defaults_of(schema: Any) -> Any:
 def make_predictor(adaptation: Any, estimator: Any, schema: Any, seed: int, progress: bool | str) -> SubsetPredictor:
     """An unfitted predictor around `estimator`."""
     if isinstance(adaptation, SubsetPredictor):
-        return clone(adaptation).set_params(estimator=estimator)
+        return _seeded(clone(adaptation).set_params(estimator=estimator), seed)
     _check("adaptation", adaptation, ADAPTATIONS, SubsetPredictor)
     made: SubsetPredictor = defaults_of(schema).make_predictor(adaptation, estimator, seed, progress)
     return made
@@ -91,12 +91,19 @@ def make_epistemic(
     if epistemic is None:
         return None
     if isinstance(epistemic, EpistemicEstimator):
-        return copy.copy(epistemic)  # a clone would drop the fit of given members
+        return _seeded(copy.copy(epistemic), seed)  # a clone would drop the fit of given members
     _check("epistemic", epistemic, EPISTEMICS, EpistemicEstimator)
     made: EpistemicEstimator = defaults_of(predictor.schema_).make_epistemic(
         epistemic, predictor, seed, n_jobs, progress
     )
     return made
+
+
+def _seeded(given: Any, seed: int) -> Any:
+    """A part that the user made, with the selector's seed unless it has one of its own: one seed, the same numbers."""
+    if getattr(given, "random_state", seed) is None:
+        given.random_state = seed
+    return given
 
 
 def make_policy(policy: Any, predictor: SubsetPredictor) -> Policy:

@@ -106,8 +106,9 @@ class DynamicFeatureSelector(FeatureAcquirer):
         never by time, so that the same seed gives the same numbers on a busy machine). A whole number of at least 2:
         so many folds, all of which are used.
     random_state, n_jobs, progress, memory_limit
-        Seed; threads of `acquire`, and jobs of `evaluate` if each budget needs its own episodes; ``"auto"`` shows a
-        progress bar on a terminal; MiB, about, that the cases processed at a time may take beside the selector.
+        Seed, also of a given predictor or estimator of uncertainty without one; threads of `acquire`, and jobs of
+        `evaluate` if each budget needs its own episodes; ``"auto"`` shows a progress bar on a terminal; MiB, about,
+        that the cases processed at a time may take beside the selector.
 
     Attributes
     ----------
