@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from askwise.errors import AskwiseError, InvalidInput
     from askwise.model.black_box import wrap
+    from askwise.model.regressors import wrap_regressor
     from askwise.persistence.saving import load
     from askwise.selector import DynamicFeatureSelector
     from askwise.table.prices import Prices
@@ -24,6 +25,7 @@ _HOMES = {
     "Prices": "askwise.table.prices",
     "load": "askwise.persistence.saving",
     "wrap": "askwise.model.black_box",
+    "wrap_regressor": "askwise.model.regressors",
 }
 _MODULES = {
     "acquisition",
@@ -40,7 +42,7 @@ _MODULES = {
     "vision",
 }
 
-__all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "load", "wrap"]
+__all__ = ["AskwiseError", "DynamicFeatureSelector", "InvalidInput", "Prices", "load", "wrap", "wrap_regressor"]
 
 
 def __getattr__(name: str) -> Any:

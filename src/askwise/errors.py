@@ -12,7 +12,7 @@ PAGES = (
     (r"error_costs", "howto/error-costs.md"),
     (r"(calibrate_stop|stop|recall|subgroups|average_price|accuracy_gap|agreement)\b", "howto/stop.md"),
     (r"(costs|groups|Prices)\b", "howto/prices.md"),
-    (r"(estimator|The wrapped|A wrapped function|wrap takes)\b", "howto/models.md"),
+    (r"(estimator|The wrapped|A wrapped function|wrap takes|wrap_regressor)\b", "howto/models.md"),
     (r"(adaptation|policy)=", "howto/tune.md"),
     (r"epistemic=", "howto/uncertainties.md"),
     (r"flowchart ", "howto/flowchart.md"),

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from askwise import DynamicFeatureSelector, Prices, epistemic, predict, trees
+from askwise import DynamicFeatureSelector, Prices, epistemic, predict, trees, wrap_regressor
 from askwise.constraints import at_most, only_if, pilot, requires
 from askwise.errors import InvalidInput
 from askwise.explain.growth import AtMost
@@ -79,6 +79,9 @@ def around_tables():
     small = Distilled(n_states=60, hidden=(4,), exact_share=0.3)
     yield "distilled", selector(logistic, policy=small).fit(X, y)
     yield "error costs", selector(logistic, error_costs=dict.fromkeys(("low", "middle", "high"), 9.0)).fit(X, y)
+    number = X["a"] + X["b"] ** 2
+    decides = wrap_regressor(LinearRegression().fit(X, number), [0.5, 1.5], X=X, y=number)
+    yield "regressor", selector(decides, epistemic="distance").fit(X, decides.label(number))
     mixed, labels = make_mixed()
     steps = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     yield "mixed", selector(steps, epistemic=None).fit(mixed, labels)

@@ -52,7 +52,8 @@ def fitted_classifier(
         )
     if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
         raise InvalidInput(
-            f"estimator must be a classifier; {type(estimator).__name__} is a regressor (not supported)."
+            f"estimator must be a classifier; {type(estimator).__name__} is a regressor. If its number is compared "
+            "with limits, give them: askwise.wrap_regressor(model, cuts=[...], X=X, y=y) decides between classes."
         )
     if not _is_fitted(estimator):
         estimator = _fitted_clone(estimator, X, y, sample_weight, random_state)
@@ -322,7 +323,7 @@ def _wants_frame(estimator: Any, schema: Schema) -> bool:
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and schema.framed and _plain_names(names) != _plain_names(labels):
         raise InvalidInput(f"The wrapped model was trained on the columns {list(names)}; X has {labels}.")
-    if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function):
+    if isinstance(estimator, BlackBox) and not is_torch_module(estimator.function) and n_expected is None:
         return schema.framed
     kind = type(unfrozen(estimator))
     if (kind in FORESTS or kind.__module__.startswith("xgboost.")) and not schema.is_category.any():

@@ -72,9 +72,11 @@ MOVED = {
 
 FOREIGN = {
     "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMRegressor",
     "sklearn.frozen._frozen.FrozenEstimator",
     "sklearn.pipeline.Pipeline",
     "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBRegressor",
     "xgboost.sklearn.XGBRFClassifier",
 }
 """Classes of other packages whose attributes are written as data, because what they hold has formats of its own."""

@@ -30,12 +30,12 @@ def is_estimator(value: Any) -> bool:
 
 
 def is_data(function: Any) -> bool:
-    """Whether a wrapped function or module can be written: askwise's own, or a torch module made of known layers."""
+    """Whether what is wrapped can be written: askwise's own, an estimator, or a torch module made of known layers."""
     if is_torch_module(function):
         parts = list(function.modules())
         hooked = any(getattr(part, hooks, None) for part in parts for hooks in HOOKS)
         return not hooked and all(is_torch_layer(name_of(type(part))) for part in parts)
-    return type(function).__module__.startswith("askwise.")
+    return type(function).__module__.startswith("askwise.") or is_estimator(function)
 
 
 def record(recorder: Recorder, value: Any, path: str) -> dict[str, Any] | None:
@@ -144,7 +144,7 @@ def rebuild_given(rebuilder: Rebuilder, node: dict[str, Any]) -> Any:
         )
     if "weights" not in node:
         if not callable(model):
-            raise InvalidInput(f"model must be the function X -> probabilities that was saved; got {model!r}.")
+            raise InvalidInput(f"model must be the function that was saved; got {model!r}.")
         return model
     return _with_weights(model, rebuilder.value(node["weights"]), bool(node["training"]))
 
