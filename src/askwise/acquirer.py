@@ -269,6 +269,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
 
         `kept` is the share of the cases with the decision of the full row, and `kept_of_worst` that of the class with
         the lowest such share, `worst_class`; a stop per case keeps more of them for the same price (see `savings`).
+        With `error_costs`, `net_benefit` is what the tests save per case: the cost of errors of deciding without any
+        test (but what is free), less that at the end and the price.
 
         Parameters
         ----------
@@ -328,8 +330,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 raise InvalidInput("evaluate: against compares plain tables; leave out missing, stop and subgroups.")
             groups = None if subgroups is None else self._groups(subgroups, X, len(truth))
             return self._evaluate_records(X, truth, labels, budgets, way, stop, never, draws, confidence, groups)
-        ends = self._final_states(X, budgets)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
+        # What errors cost without any test is read off a budget of 0, in the same run.
+        ends = self._final_states(X, budgets if costs is None else [*budgets, 0.0])
+        untested = None if costs is None else ends.pop()
         full = decide(self.predictor_.full_proba(truth))
         found = []
         for end in ends:
@@ -345,6 +349,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 }
             )
         table = pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
+        if untested is not None:
+            table["net_benefit"] = measures(labels, untested, costs)["error_cost"] - table["total_cost"]
         table["price_per_correct"] = (table["spent"] / table["accuracy"]).where(table["accuracy"] > 0)
         return table if against is None else self._compared(table, X, y, against)
 
@@ -564,7 +570,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             same budget and the same order), and ``"stop per case, each class"``, which keeps that share of the cases
             of every class. `price`, its 95 % bootstrap interval over cases (`low`, `high`), and `share`, the price
             divided by that of everything. NaN: never reached. `worst_class` is the class, by the decision of the full
-            row, of which the fewest decisions are kept, and `kept_of_worst` their share.
+            row, of which the fewest decisions are kept, and `kept_of_worst` their share. With `error_costs`,
+            `net_benefit`: what the tests are expected to save per case, their price taken off, beside deciding without
+            any (but what is free), by the probabilities of the full row in place of labels.
         """
         shares = check_levels(levels)
         check_values("savings", {"draws": draws}, {"draws": Whole(2)})
@@ -572,7 +580,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         runs = self._full_runs(truth, self._policy_for(truth), np.inf)
         order = self._static_policy()
         static = None if order is None else self._full_runs(truth, order, np.inf)
-        return savings_table(runs, static, shares, self.classes_, self._usual_shares(), weights, cases)
+        costs = self.beliefs_.error_costs
+        expected = None if costs is None else self.predictor_.full_proba(truth) @ costs
+        return savings_table(runs, static, shares, self.classes_, self._usual_shares(), weights, cases, expected)
 
     def _rows_by(
         self, missing: str, truth: EncodedRows, draws: int, labels: np.ndarray | None = None

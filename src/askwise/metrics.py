@@ -142,6 +142,32 @@ def risk_at_coverage(correct: ArrayLike, uncertainty: ArrayLike, coverage: float
     return float(1.0 - accuracy[kept - 1])
 
 
+def net_benefit(y_true: ArrayLike, proba: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
+    """Net benefit of acting where the probability reaches a threshold, (T,), in true positives per case.
+
+    ``TP / n - FP / n * t / (1 - t)`` (Vickers and Elkin, 2006): whoever acts from the probability t on holds a false
+    positive to be ``t / (1 - t)`` times as bad as a true positive is good. `y_true` (n,) are 0 or 1, `proba` (n,) the
+    probability of 1, and `thresholds` (T,) are between 0 and 1.
+
+    >>> net_benefit([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], [0.2, 0.5]).tolist()
+    [0.4375, 0.0]
+    """
+    y_true, proba, t = np.asarray(y_true), as_floats("proba", proba), as_floats("thresholds", thresholds)
+    if proba.ndim != 1 or y_true.shape != proba.shape or len(proba) == 0:
+        raise InvalidInput(
+            "y_true and proba must be one-dimensional, equally long and not empty, with one probability per case; "
+            f"got shapes {y_true.shape} and {proba.shape}."
+        )
+    if not ((y_true == 0) | (y_true == 1)).all():
+        raise InvalidInput("y_true must be 0 or 1, or True where the class is the one to act on; got other values.")
+    if not ((proba >= -ROUNDING) & (proba <= 1 + ROUNDING)).all():
+        raise InvalidInput("proba must hold probabilities between 0 and 1; got other values, or NaN.")
+    if t.ndim != 1 or not ((t > 0) & (t < 1)).all():
+        raise InvalidInput(f"thresholds must be a list of probabilities above 0 and below 1; got {thresholds!r}.")
+    acts, positive = proba[:, None] >= t, (y_true == 1)[:, None]  # (n, T) and (n, 1)
+    return np.asarray((acts & positive).mean(axis=0) - (acts & ~positive).mean(axis=0) * t / (1 - t))
+
+
 def _count_by_level(correct: ArrayLike, uncertainty: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """How many rows there are, and how many are right, at each level of uncertainty from the lowest up."""
     correct, uncertainty = _check_outcomes(correct, uncertainty)

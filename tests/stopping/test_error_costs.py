@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from askwise import DynamicFeatureSelector, Prices, wrap
+from askwise.displays import DecisionCurveDisplay
 from askwise.errors import InvalidInput
 from askwise.options import POLICIES
 from askwise.policy import Static
@@ -154,6 +155,47 @@ def test_unequal_costs_move_the_decision_everywhere():
     plain = selector_of(thirty, ["ill", "well"], (2, 2))
     assert "total_cost" not in plain.evaluate(X, y, [2])
     assert "expected_error_cost" not in plain.start().report()
+
+
+def test_the_net_benefit_is_what_the_tests_save_less_their_price():
+    X = np.repeat(cases((2, 2, 2), 1), 4, axis=0)
+    y = np.where(np.arange(len(X)) % 4 == 0, "ill", "well")
+    options = {"error_costs": {"ill": 30.0, "well": 10.0}, "costs": [0.0, 1.0, 2.0]}
+    selector = selector_of(xor, ["ill", "well"], (2, 2, 2), **options)
+    table = selector.evaluate(X, y, [0.0, 1.0, 3.0])
+    of_class = {"ill": 30.0, "well": 10.0}
+    only_free = selector.acquire(X, budget=0)
+    assert only_free.mask_after(-1)[:, 0].all()
+    without = np.mean([of_class[true] * (true != said) for true, said in zip(y, only_free.predict(), strict=True)])
+    assert table["net_benefit"].tolist() == pytest.approx((without - table["total_cost"]).tolist())
+    assert table["net_benefit"][0] == 0
+    with_interval = selector.evaluate(X, y, [0.0, 1.0, 3.0], stop=selector.pays_off_)
+    assert with_interval["net_benefit"].tolist() == pytest.approx(table["net_benefit"].tolist())
+    assert (with_interval["net_benefit_low"] <= with_interval["net_benefit"]).all()
+    full = selector.savings(X, [1.0]).set_index("way").loc["fixed budget"]
+    proba = selector.predict_proba(X) @ np.array([[0.0, 30.0], [10.0, 0.0]])
+    free = np.searchsorted(selector.classes_, only_free.predict())
+    saved = proba[np.arange(len(X)), free] - proba.min(axis=1)
+    assert full["net_benefit"] == pytest.approx(saved.mean() - full["price"])
+    plain = selector_of(xor, ["ill", "well"], (2, 2, 2))
+    assert "net_benefit" not in plain.evaluate(X, y, [2])
+    assert "net_benefit" not in plain.savings(X, [1.0])
+
+
+def test_the_decision_curve_at_the_ratio_of_the_errors_is_the_benefit_in_their_costs():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X, y = X[["alcohol", "flavanoids", "hue", "ash"]], (y == 2).astype(int).to_numpy()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[::2], y[::2])
+    missed, alarm = 30.0, 10.0
+    errors = {1: missed, 0: alarm}
+    selector = DynamicFeatureSelector(model, error_costs=errors, epistemic=None, random_state=0, progress=False)
+    selector.fit(X[::2], y[::2])
+    X, y = X[1::2], y[1::2]
+    curve = DecisionCurveDisplay.from_selector(
+        selector, X, y, stop=selector.pays_off_, thresholds=[alarm / (alarm + missed)], price_per_benefit=missed
+    ).curves["askwise"][0]
+    table = selector.evaluate(X, y, [np.inf]).iloc[0]
+    assert missed * (y.mean() - curve) == pytest.approx(table["total_cost"])
 
 
 def wine():

@@ -243,6 +243,13 @@ def test_savings_of_a_table_worked_out_by_hand():
     assert (found["low"] <= found["price"]).all()
     assert (found["high"] >= found["price"]).all()
     assert candidate_budgets(runs).tolist() == [0, 1, 4]
+    assert "net_benefit" not in found
+    # Deciding for 1 is expected to cost 10 more than for 0: a stop that keeps all saves it for half of the cases.
+    expected = np.array([[1.0, 11.0]] * 4)
+    benefit = savings_table(runs, None, [0.5, 1.0], expected=expected).set_index(["level", "way"])["net_benefit"]
+    assert benefit[0.5, "stop per case"] == 0
+    assert benefit[1.0, "stop per case"] == 10 / 2 - 2
+    assert benefit[1.0, "fixed budget"] == 10 / 2 - 4
 
 
 def test_goals_that_make_no_sense():

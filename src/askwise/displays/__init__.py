@@ -6,12 +6,13 @@ pictures, made by ``to_figure``, which leaves pyplot alone.
 """
 
 from askwise.displays.cases import AcquisitionOrderDisplay, TrajectoryDisplay
-from askwise.displays.money import BudgetDisplay, SavingsDisplay
+from askwise.displays.money import BudgetDisplay, DecisionCurveDisplay, SavingsDisplay
 from askwise.displays.trust import RejectionDisplay, ReliabilityDisplay
 
 __all__ = [
     "AcquisitionOrderDisplay",
     "BudgetDisplay",
+    "DecisionCurveDisplay",
     "RejectionDisplay",
     "ReliabilityDisplay",
     "SavingsDisplay",

@@ -1,4 +1,4 @@
-"""What is saved, and what a budget buys."""
+"""What is saved, what a budget buys, and whether it is worth its price."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from askwise.displays.base import POLICY_COLORS, Display
+from askwise.errors import InvalidInput
+from askwise.metrics import net_benefit
+from askwise.parameters import Number, check_values
 from askwise.plotting import COLORS, INK, SOFT
+from askwise.predict.base import class_positions
 
 WAY_COLORS = ("#3b6fd4", "#e0793a", "#7a828c", "#3a9d6e")
+
+TREAT_ALL, TREAT_NONE = "treat all", "treat none"
+LOWEST = 0.3
+"""How far below 0 a decision curve is shown, as a share of its highest point: treating all falls without end."""
 
 
 class SavingsDisplay(Display):
@@ -178,4 +186,142 @@ class BudgetDisplay(Display):
             ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.4g}%")
         whole = np.all(np.equal(np.mod(self.budgets, 1), 0))
         ax.xaxis.set_major_locator(MaxNLocator(integer=bool(whole)))
+        ax.grid(axis="y")
+
+
+class DecisionCurveDisplay(Display):
+    """A decision curve: the net benefit of acting on a class, by the probability from which one acts.
+
+    The net benefit at the threshold t is ``TP / n - FP / n * t / (1 - t)``, as `askwise.metrics.net_benefit` has it: in
+    true positives per case, of which a false one costs ``t / (1 - t)``. Beside the predictions are acting on all cases
+    and on none: predictions are of use at the thresholds at which they are above both. With `price_per_benefit` the
+    average price of the tests is taken off, so that tests are of use only where they are worth their price.
+
+    Parameters
+    ----------
+    thresholds
+        (T,) probabilities from which one acts, above 0 and below 1.
+    curves
+        ``{name: (T,) net benefit}``; the first one is drawn thickest.
+    treat_all
+        (T,) net benefit of acting on all cases; acting on none has 0.
+    priced
+        Whether the price of the tests is taken off.
+    positive
+        The name of the class that is acted on.
+
+    Examples
+    --------
+    >>> display = DecisionCurveDisplay.from_predictions([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1], [0.2, 0.5], name="model")
+    >>> display.curves["model"].tolist(), display.treat_all.tolist()
+    ([0.4375, 0.0], [0.375, 0.0])
+    """
+
+    def __init__(
+        self,
+        thresholds: Any,
+        curves: Mapping[str, Any],
+        *,
+        treat_all: Any,
+        priced: bool = False,
+        positive: str = "",
+    ) -> None:
+        self.thresholds = np.asarray(thresholds, dtype=float)
+        self.curves = {name: np.asarray(curve, dtype=float) for name, curve in curves.items()}
+        self.treat_all = np.asarray(treat_all, dtype=float)
+        self.priced = priced
+        self.positive = positive
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        proba: Any,
+        thresholds: Any = None,
+        *,
+        price: Any = None,
+        price_per_benefit: float | None = None,
+        name: str = "predictions",
+        positive: str = "",
+        ax: Axes | None = None,
+    ) -> Self:
+        """From whether each case is of the class to act on, (n,), and the probability of that.
+
+        `proba` is (n,), or ``{name: (n,)}`` for several curves; `thresholds` are 0.01 to 0.99 by default. `price` is
+        what the tests behind a curve cost, per case or on average, ``{name: price}`` for several curves; it is taken
+        off if `price_per_benefit` says what one true positive is worth, in the unit of the prices.
+        """
+        curves = proba if isinstance(proba, Mapping) else {name: proba}
+        prices = price if isinstance(price, Mapping) else dict.fromkeys(curves, price)
+        if price_per_benefit is not None:
+            limits = {"price_per_benefit": Number(0, above=True)}
+            check_values(cls.__name__, {"price_per_benefit": price_per_benefit}, limits)
+            unpriced = [one for one in curves if prices.get(one) is None]
+            if unpriced:
+                raise InvalidInput(
+                    f"{cls.__name__}: price_per_benefit needs the price of the tests behind each curve; "
+                    f"price has none for {', '.join(map(repr, unpriced))}. 0 = no tests."
+                )
+        at = np.arange(1, 100) / 100 if thresholds is None else thresholds
+        found = {one: net_benefit(y_true, values, at) for one, values in curves.items()}
+        if price_per_benefit is not None:
+            found = {one: curve - np.mean(prices[one]) / price_per_benefit for one, curve in found.items()}
+        treat_all = net_benefit(y_true, np.ones(len(y_true)), at)
+        priced = price_per_benefit is not None
+        return cls(at, found, treat_all=treat_all, priced=priced, positive=positive).plot(ax)
+
+    @classmethod
+    def from_selector(
+        cls,
+        selector: Any,
+        X: Any,
+        y: Any,
+        budget: float | None = None,
+        *,
+        stop: Any = None,
+        positive: Any = None,
+        thresholds: Any = None,
+        price_per_benefit: float | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Acquire for rows `X` that hold the truth, and judge the last predictions beside those with everything known.
+
+        `budget` and `stop` are those of `DynamicFeatureSelector.acquire`. `positive` is the class to act on: the second
+        of two if it is not named; of more, one against the others.
+        """
+        labels = class_positions(selector.classes_, np.asarray(y))
+        names = selector.classes_.tolist()
+        if positive is None and len(names) != 2:
+            raise InvalidInput(
+                f"{cls.__name__}: with {len(names)} classes, name the one to act on: positive={names[-1]!r}."
+            )
+        if positive is not None and positive not in names:
+            raise InvalidInput(f"{cls.__name__}: positive must be one of the classes {names}; got {positive!r}.")
+        column = 1 if positive is None else names.index(positive)
+        run = selector.acquire(X, budget, stop)
+        recorded = selector.schema_.any_column(selector._encode(X).observed)
+        proba = {"askwise": run.ends.proba[:, column], "everything known": selector.predict_proba(X)[:, column]}
+        price = {"askwise": run.spent_after(-1), "everything known": selector.prices_.total(recorded)}
+        given: dict[str, Any] = {"price": price, "price_per_benefit": price_per_benefit, "positive": str(names[column])}
+        return cls.from_predictions(labels == column, proba, thresholds, **given, ax=ax)
+
+    def _draw(self, ax: Axes, narrow: bool) -> None:
+        spare = iter(color for color in COLORS if color not in POLICY_COLORS.values())
+        style: dict[str, Any]
+        for k, (name, curve) in reversed(list(enumerate(self.curves.items()))):
+            color = POLICY_COLORS["askwise"] if k == 0 else INK if name == "everything known" else next(spare, SOFT)
+            style = {"linewidth": 1.6, "linestyle": "--"} if k else {"linewidth": 2.4}
+            ax.plot(self.thresholds, curve, color=color, label=name, gid=f"curve-{name}", **style)
+        style = {"color": POLICY_COLORS["static"], "linewidth": 1.6}
+        ax.plot(self.thresholds, self.treat_all, label=TREAT_ALL, gid=f"curve-{TREAT_ALL}", **style)
+        ax.axhline(0, color=SOFT, linewidth=1.6, label=TREAT_NONE)
+        highest = max(float(curve.max()) for curve in (*self.curves.values(), self.treat_all))
+        lowest = min(float(curve.min()) for curve in (*self.curves.values(), self.treat_all))
+        if highest > 0:
+            ax.set_ylim(max(lowest, -LOWEST * highest) - 0.03 * highest, 1.05 * highest)
+        of = f" of {self.positive}" if self.positive else ""
+        ax.set_xlabel(f"probability{of} from which one acts")
+        less = f"{chr(10) if narrow else ' '}less the price of the tests" if self.priced else ""
+        ax.set_ylabel(f"net benefit{less}")
+        ax.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         ax.grid(axis="y")

@@ -112,6 +112,8 @@ def outcomes(paths: Paths, labels: np.ndarray, costs: np.ndarray | None = None) 
     if costs is not None:
         found["error_cost"] = costs[labels, decided].astype(float)
         found["total_cost"] = found["spent"] + found["error_cost"]
+        untested = paths.decision[rows, np.minimum((paths.spent <= 0).sum(axis=1) - 1, paths.end)]
+        found["net_benefit"] = costs[labels, untested] - found["total_cost"]
     return found
 
 
@@ -390,6 +392,7 @@ def robust_values(
     so_far = {"spent": lambda p, rows, t: p.spent[rows, t], "features": lambda p, rows, t: np.minimum(t, p.end[rows])}
     if costs is not None:
         so_far["total_cost"] = so_far["spent"]
+        so_far["net_benefit"] = lambda p, rows, t: -p.spent[rows, t]
 
     def past(p: Paths, rows: np.ndarray, t: int) -> np.ndarray:
         zero = np.zeros(len(rows))

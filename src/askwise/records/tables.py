@@ -14,7 +14,7 @@ from askwise.records.estimators import ASSUMPTIONS, ENOUGH_CASES, CaseValues, Ov
 from askwise.records.runs import RecordRuns
 from askwise.table.columns import plain
 
-WITH_INTERVAL = ("accuracy", "spent", "kept", "error_cost", "total_cost")
+WITH_INTERVAL = ("accuracy", "spent", "kept", "error_cost", "total_cost", "net_benefit")
 MOST_NAMED = 5
 """Cases and features that a message names; the table of `overlap` has them all."""
 

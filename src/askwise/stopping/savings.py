@@ -28,24 +28,28 @@ def savings_table(
     shares: np.ndarray | None = None,
     weights: np.ndarray | None = None,
     cases: np.ndarray | None = None,
+    expected: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order.
 
     `classes` (C,) are the labels of the classes, `shares` (C,) their usual shares for a stop that protects each class.
     Runs count by `weights` (n,); those of one case, by its number in `cases` (n,), are drawn together.
+    `expected` (n, C) is what a decision for each class is expected to cost in errors, None where that is not known.
     """
     by_class = {int(c): runs.full == c for c in np.unique(runs.full)}
     thresholds, groups = threshold_sequence()[::-1], list(by_class.values())
     everyone = [np.ones(len(runs), dtype=bool)]
-    ways = {
-        "stop per case": (*_outcomes(runs, runs.stops_at(thresholds)), everyone),
-        "fixed budget": (*_outcomes(runs, runs.stops_within(candidate_budgets(runs))), everyone),
+    steps = {
+        "stop per case": (runs, runs.stops_at(thresholds), everyone),
+        "fixed budget": (runs, runs.stops_within(candidate_budgets(runs)), everyone),
     }
     if static is not None:
-        ways["static order"] = (*_outcomes(static, static.stops_within(candidate_budgets(static))), everyone)
+        steps["static order"] = (static, static.stops_within(candidate_budgets(static)), everyone)
     if shares is not None:
         judged = runs.judged_by_class(shares)
-        ways["stop per case, each class"] = (*_outcomes(judged, judged.stops_at(thresholds)), groups)
+        steps["stop per case, each class"] = (judged, judged.stops_at(thresholds), groups)
+    ways = {way: (*_outcomes(along, at), among) for way, (along, at, among) in steps.items()}
+    untested = runs.stops_within(np.zeros(1))
     case = np.arange(len(runs)) if cases is None else cases
     n_cases, counted = int(case.max()) + 1, np.ones(len(runs)) if weights is None else weights
     drawn = np.random.default_rng(0).multinomial(n_cases, np.full(n_cases, 1 / n_cases), size=N_RESAMPLES)
@@ -68,6 +72,12 @@ def savings_table(
                 worst = min(of_class, key=of_class.__getitem__)
                 row |= {"worst_class": worst if classes is None else plain(classes[worst])}
                 row |= {"kept_of_worst": of_class[worst]}
+            if expected is not None:
+                row["net_benefit"] = np.nan
+                if np.isfinite(found):
+                    along, at, _ = steps[way]
+                    without, at_end = _errors(runs, untested, expected), _errors(along, at[:, [rule]], expected)
+                    row["net_benefit"] = float(own @ (without - at_end)) - found
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -109,3 +119,9 @@ def _outcomes(runs: FullRuns, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """(n, K) whether the decision is kept, and the price paid, where cases stop at `steps` (n, K)."""
     kept = ~np.take_along_axis(runs.changed, steps, axis=1)
     return kept.astype(float), np.take_along_axis(runs.spent, steps, axis=1)
+
+
+def _errors(runs: FullRuns, step: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """(n,) what errors are expected to cost, by `expected` (n, C), where cases stop at `step` (n, 1)."""
+    decided = np.take_along_axis(runs.decision, step, axis=1)
+    return np.take_along_axis(expected, decided, axis=1)[:, 0]
