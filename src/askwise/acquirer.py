@@ -935,6 +935,10 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """The last runs: `evaluate`, `savings` and `calibrate_stop` of the same cases share them."""
         return RunMemory()
 
+    def __getstate__(self) -> Any:
+        """What is pickled, hashed and copied: a question, whose runs are remembered, changes nothing of it."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_runs"}
+
     def _run(
         self, truth: EncodedRows, policy: Policy, budget: float, stop: Stopping | None = None, or_longer: bool = False
     ) -> Trajectory:

@@ -16,7 +16,7 @@ from askwise.datasets.tables import table_digest
 from askwise.errors import AskwiseError, InvalidInput
 
 FILES_OF = {
-    "heart": [sources.HEART, *sources.HEART_PRICES],
+    "heart": [sources.HEART, *sources.HEART_PRICES, sources.HEART_DELAYS],
     "hepatitis": [sources.HEPATITIS, *sources.HEPATITIS_PRICES],
     "bupa": [sources.BUPA, *sources.BUPA_PRICES],
     "yeast": [sources.YEAST],
@@ -189,5 +189,5 @@ def test_wrong_names_and_options_are_refused(name, options, said):
 
 def test_every_file_has_its_own_digest():
     files = [file for files in FILES_OF.values() for file in files]
-    assert len({file.digest for file in files}) == len(sources.DIGESTS) == 12
+    assert len({file.digest for file in files}) == len(sources.DIGESTS) == 13
     assert all(len(file.digest) == 64 for file in files)

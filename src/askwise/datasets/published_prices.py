@@ -41,7 +41,7 @@ def published_times(delays: pd.DataFrame) -> dict[str, float]:
 
     Examples
     --------
-    >>> published_times(read_delays(b"age: immediate.\nchol: delayed."))
+    >>> published_times(read_delays(b"age: immediate.\\nchol: delayed."))
     {'age': 0.0, 'chol': 1.0}
     """
     return {test: float(delay != "immediate") for test, delay in delays.itertuples(index=False)}
