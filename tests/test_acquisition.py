@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
 
 from askwise import DynamicFeatureSelector, InvalidInput, Prices
 from askwise.acquisition import RunMemory, nothing_known
+from askwise.constraints import first
 from askwise.epistemic import BeliefModel
 from askwise.errors import AskwiseError
 from askwise.policy import Policy
@@ -514,6 +517,40 @@ def test_cases_run_again_if_anything_has_changed():
         other = selector([1, 4, 2, 3], risk_weight=found.risk_weight)
         other.policy_.set_params(ranking=found.policy_.ranking)
         assert_frame_equal(again, other.evaluate(given, labels, budgets=[2]))
+
+
+def test_cases_run_again_after_a_change_in_place():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3], y[::3]
+    model = GaussianNB().fit(X, y)
+    found = DynamicFeatureSelector(
+        model, constraints=[first("x1")], costs=[1, 2, 3, 4], calibration=None, random_state=0
+    ).fit(X, y)
+
+    def change_rules():
+        assert found.schema_.rules is not None
+        found.schema_.rules.first[:] = [True, False, False, False]
+
+    def change_model_array():
+        model.theta_[:] = model.theta_[::-1].copy()
+
+    before = found.evaluate(X, y, budgets=[2])
+    for change in (change_rules, change_model_array, lambda: model.fit(X, (y + 1) % 3)):
+        change()
+        after = found.evaluate(X, y, budgets=[2])
+        found._runs._kept = []
+        assert_frame_equal(after, found.evaluate(X, y, budgets=[2]))
+        assert not after.equals(before)
+        before = after
+
+
+def test_what_cannot_be_compared_runs_every_time():
+    X, y = load_iris(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    box = wrap(lambda given: model.predict_proba(given), classes=[0, 1, 2])
+    found = DynamicFeatureSelector(box, epistemic=None, calibration=None, random_state=0).fit(X[::3], y[::3])
+    found.evaluate(X[:9], y[:9], budgets=[2])
+    assert not found._runs._kept
 
 
 def test_runs_are_not_kept_elsewhere_and_few_of_them():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -53,7 +53,7 @@ from askwise.records.estimators import (
     warn_of_missing,
 )
 from askwise.records.runs import RecordRuns
-from askwise.records.tables import overlap_table, table_of_records
+from askwise.records.tables import ALL_CASES, overlap_table, table_of_records
 from askwise.stopping.calibrated_stop import INSIDE, CalibratedStop, Conditions, Goal, warn_of_departures
 from askwise.stopping.guarantee import FullRuns
 from askwise.stopping.handover import Handover, HandoverGoal, calibrated_handover
@@ -377,6 +377,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 f"evaluate: subgroups must hold one group per row, {n} in all, none of them missing; got shape "
                 f"{groups.shape}. Name a group of its own for rows of which it is not known."
             )
+        for one in groups.tolist():
+            if not isinstance(one, Hashable) or (isinstance(one, str) and one == ALL_CASES):
+                raise InvalidInput(
+                    f"evaluate: subgroups must be text, numbers or other names, and not {ALL_CASES!r}, which is the "
+                    f"row of all of them; got {one!r}. Name it otherwise."
+                )
         return groups
 
     def _evaluate_records(
@@ -526,7 +532,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         if answers is not None and not isinstance(answers, Mapping):
             raise InvalidInput(f"answers must be a dict {{feature: value}}; got {answers!r}.")
         for given, owner in ((unavailable, "unavailable"), (pending, "pending")):
-            if isinstance(given, str):
+            if isinstance(given, str | Mapping) or not np.iterable(given):
                 raise InvalidInput(f"{owner} must be a list of features; got {given!r}.")
         session = self._session(known, budget, stop, quiet=True, deadline=deadline)
         for name, value in (answers or {}).items():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 
 from askwise.assessments import Assessments, OnRequest, Recorded
@@ -423,8 +424,10 @@ def run_episodes(
 class RunMemory:
     """The last runs of cases, so that several questions about the same cases share one.
 
-    A run is recognized by the content of its rows and by the very objects it was made with; if one of them has changed
-    in any attribute, the cases run again. It is kept in memory only: not in a saved folder, a pickle or a copy.
+    A run is recognized by the content of its rows and of all that it was made with, the wrapped model included: a model
+    that was trained again in place, or an array that was altered, is another one. What has no content to compare, such
+    as a model around a lambda or an open connection, runs every time; what a function reads besides its arguments is
+    not seen. Runs are kept in memory only: not in a saved folder, a pickle or a copy.
 
     Examples
     --------
@@ -450,7 +453,7 @@ class RunMemory:
     """Probabilities in a run that is kept: of larger ones, none is."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[bytes, list[tuple[Any, dict[str, Any]]], float, Trajectory]] = []
+        self._kept: list[tuple[tuple[bytes, str], float, Trajectory]] = []
 
     def __reduce__(self) -> Any:
         return RunMemory, ()
@@ -474,14 +477,14 @@ class RunMemory:
         or_longer
             Whether a run with more money will do: where money only decides how far it goes.
         """
-        key, attributes = _content(truth), [(part, dict(getattr(part, "__dict__", {}))) for part in made_with]
-        for kept in reversed(self._kept):
-            enough = kept[2] >= budget if or_longer else kept[2] == budget
-            if enough and kept[0] == key and _same_objects(kept[1], attributes):
-                return kept[3]
+        rows, made = _content(truth), _digest(made_with)
+        for known, money, kept in reversed(self._kept):
+            if known == (rows, made) and (money >= budget if or_longer else money == budget):
+                return kept
         found = run()
-        if len(found.order) * (found.n_steps + 1) * len(found.classes) <= self.MOST_NUMBERS:
-            self._kept = [*self._kept[1 - self.MOST_RUNS :], (key, attributes, budget, found)]
+        made = _digest(made_with)  # again: a policy may keep a record of its own
+        if made is not None and len(found.order) * (found.n_steps + 1) * len(found.classes) <= self.MOST_NUMBERS:
+            self._kept = [*self._kept[1 - self.MOST_RUNS :], ((rows, made), budget, found)]
         return found
 
 
@@ -491,14 +494,12 @@ def _content(rows: EncodedRows) -> bytes:
     return blake2b(np.ascontiguousarray(rows.values).tobytes() + shape).digest()
 
 
-def _same_objects(kept: Sequence[tuple[Any, dict[str, Any]]], now: Sequence[tuple[Any, dict[str, Any]]]) -> bool:
-    """Whether they are the same objects with the same attributes."""
-    return len(kept) == len(now) and all(
-        (one is other or (type(one) is float and one == other))
-        and had.keys() == has.keys()
-        and all(had[name] is has[name] for name in had)
-        for (one, had), (other, has) in zip(kept, now, strict=True)
-    )
+def _digest(parts: Sequence[Any]) -> str | None:
+    """What tells these objects from others, by all that they hold; None where that cannot be read."""
+    try:
+        return str(joblib.hash(tuple(parts)))
+    except Exception:  # what objects of users raise that cannot be pickled is theirs
+        return None
 
 
 class PolicyMasks:

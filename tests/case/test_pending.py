@@ -182,3 +182,26 @@ def test_a_promise_holds_for_one_result_at_a_time(owner):
     assert "does not hold" not in session.report()["guarantee"]
     session.order(session.suggest().feature)
     assert "another result was out" in session.report()["guarantee"]
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda case: case.order("best", at=1), "at must be a number >= 5 or None, because time goes forward"),
+        (lambda case: case.order(["best"]), "there is no feature"),
+        (lambda case: case.order_set([["best"], ["copy"]]), "there is no feature"),
+    ],
+)
+def test_an_order_that_is_refused_changes_nothing(owner, act, said):
+    case = owner.start()
+    case.at(5)
+    with pytest.raises(InvalidInput, match=said):
+        act(case)
+    assert (case.time, case.pending, case.report()["spent"]) == (5, [], 0)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {"best": 1.0}, "best"])
+def test_what_cannot_be_had_is_a_list(owner, wrong):
+    for name in ("unavailable", "pending"):
+        with pytest.raises(InvalidInput, match=f"{name} must be a list of features"):
+            owner.next(**{name: wrong})

@@ -132,3 +132,37 @@ def test_bad_input_is_refused():
     with pytest.raises(InvalidInput, match="decided must hold one value per case, 2; got 1"):
         monitor.update([True, False], decided=["a"])
     assert len(WORSE) == monitor.overall.wealth.logs.shape[1]
+
+
+@pytest.mark.parametrize(("losses", "cases"), [(0, 20_000), (1, 200_000), (20_000, 20_000), (10**9 - 1, 10**9), (7, 8)])
+def test_an_interval_has_two_ends_around_the_share_however_many_cases(losses, cases):
+    low, high = confidence_sequence(losses, cases, 0.9)
+    assert 0 <= low <= losses / cases <= high <= 1
+    assert low < high
+    assert_allclose(confidence_sequence(cases - losses, cases, 0.9), (1 - high, 1 - low), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"lost": [[True, False], [False, False]]}, "lost must be"),
+        ({"lost": [True, False], "novelty": [0.1, np.nan]}, "novelty must be a number"),
+        ({"lost": [True, False], "novelty": [0.1, "x"]}, "novelty must be a number"),
+        ({"lost": [True, False], "novelty": [0.1, True]}, "novelty must be a number"),
+        ({"lost": [True, False], "decided": ["a", np.nan]}, "decided must be text"),
+        ({"lost": [True, False], "decided": ["a", ["b"]]}, "decided must be text"),
+        ({"lost": [True, False], "subgroup": ["a", {}]}, "subgroup must be text"),
+    ],
+)
+def test_a_monitor_refuses_cases_whole(given, said):
+    monitor = StopMonitor(0.1, usual_novelty=np.arange(5.0))
+    with pytest.raises(InvalidInput, match=said):
+        monitor.update(**given)
+    assert monitor.overall.cases == monitor.strangeness.n_cases == len(monitor.parts) == 0
+
+
+def test_what_is_not_known_of_a_case_is_none():
+    monitor = StopMonitor(0.1, usual_novelty=np.arange(5.0))
+    monitor.update([True, False], decided=["a", None], novelty=[None, 2])
+    assert [name for _, name in monitor.parts] == ["a"]
+    assert monitor.strangeness.n_cases == 1

@@ -15,7 +15,7 @@ from tests.house_rules import broken, drawn_rules
 
 import askwise
 from askwise import DynamicFeatureSelector
-from askwise.constraints import at_most, excludes, first, mandatory, only_if, pilot, read_rules, requires
+from askwise.constraints import Rule, at_most, excludes, first, mandatory, only_if, pilot, read_rules, requires
 from askwise.errors import InvalidInput
 from askwise.policy import Random
 from askwise.stopping import Confidence
@@ -330,3 +330,40 @@ def test_calibration_visits_states_that_the_rules_allow():
     assert made.usual_gains_ is not None
     run = made.acquire(data(30, 8)[0])
     assert all(order[0] == "f" and len(order) == 3 for order in orders(run))
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ([first(True)], "there is no feature True"),
+        ([requires("a", "b"), requires(1, "a")], r"See requires\('a', 'b'\), requires\(1, 'a'\)"),
+        ([at_most(1, of=["a", 0])], "names one feature twice, by name and by position"),
+        ([requires("a", 0)], "names one feature twice, by name and by position"),
+        ([Rule("frist", ("a",))], "there is no rule 'frist'"),
+    ],
+)
+def test_a_rule_that_is_not_what_it_seems_is_refused(rules, said):
+    with pytest.raises(InvalidInput, match=said):
+        selector(rules)
+
+
+@pytest.mark.parametrize("condition", [{}, [], {"b": []}, {"b": None}])
+def test_a_condition_says_something(condition):
+    with pytest.raises(InvalidInput, match="the condition on 'b'"):
+        only_if("a", "b", condition)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, None, ["x"], object()])
+def test_an_answer_to_a_pilot_item_is_text_a_number_or_a_boolean(value):
+    owner = selector([pilot("sleep")])
+    session = owner.start()
+    for give in (
+        lambda: session.answer("sleep", value),
+        lambda: owner.start(known={"sleep": value}),
+        lambda: owner.next(answers={"sleep": value}),
+    ):
+        with pytest.raises(InvalidInput, match="The answer for 'sleep' must be text, a finite number or a boolean"):
+            give()
+    assert session.report()["pilot"] == {}
+    session.answer("sleep", np.float64(2.0))
+    assert json.loads(json.dumps(session.report(), allow_nan=False))["pilot"] == {"sleep": 2.0}

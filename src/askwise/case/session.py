@@ -6,6 +6,7 @@ import contextlib
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -121,7 +122,7 @@ class Session:
         self._pilots_known: dict[str, Any] = {}
         for name, value in (known or {}).items():
             if name in self._pilots:
-                self._pilots_known[name] = plain(value)
+                self._pilots_known[name] = _pilot_answer(name, value)
                 continue
             i = self._unknown_feature(name)
             if state.prices.costs[i] > 0:
@@ -258,12 +259,20 @@ class Session:
         It is one step for `undo`. See `order`.
         """
         names = features.features if isinstance(features, SuggestedSet) else features
-        if isinstance(names, str) or not isinstance(names, Sequence) or len(set(names)) < max(len(names), 1):
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
             raise InvalidInput(f"order_set: features must be a list of different features; got {names!r}.")
-        for given, owner in ((hours, "hours"), (at, "at")):
-            if given is not None and not Number().allows(given):
-                raise InvalidInput(f"order: {owner} must be {Number()} or None; got {given!r}.")
+        if hours is not None and not Number().allows(hours):
+            raise InvalidInput(f"order: hours must be {Number()} or None; got {hours!r}.")
+        if at is not None and not Number(self._time).allows(at):
+            raise InvalidInput(
+                f"order: at must be {Number(self._time)} or None, because time goes forward; got {at!r}."
+            )
+        for name in names:
+            if name in self._pilots:
+                raise InvalidInput(f"{name!r} is a pilot item, which costs nothing and is not ordered; answer it.")
         positions = [self._unknown_feature(name) for name in names]
+        if len(set(positions)) < len(positions):
+            raise InvalidInput(f"order_set: features must be a list of different features; got {names!r}.")
         for name, i in zip(names, positions, strict=True):
             if not self._state.available[0, i]:
                 raise InvalidInput(f"{name!r} was marked as unavailable; undo() that first.")
@@ -277,7 +286,7 @@ class Session:
         if not departure and isinstance(self._stop, CalibratedStop) and (self._out or len(names) > 1):
             departure = f"{names[-1]!r} was ordered while another result was out"
         with self._all_or_nothing():
-            self._departure, self._time = departure, self._time if at is None else max(self._time, float(at))
+            self._departure, self._time = departure, self._time if at is None else float(at)
             for name, i, price in zip(names, positions, paid, strict=True):
                 self._state.order([i])
                 usual = None if self._state.prices.time is None else float(self._state.prices.hours[i])
@@ -344,10 +353,9 @@ class Session:
         """
         if feature in self._pilots:
             self._check_pilot(feature)
-            if not isinstance(plain(value), str | bool | int | float) or isinstance(value, Mapping):
-                raise InvalidInput(f"The answer for {feature!r} must be text, a number or a boolean; got {value!r}.")
+            given = _pilot_answer(feature, value)
             with self._all_or_nothing():
-                self._record("answer", feature, plain(value), 0.0)
+                self._record("answer", feature, given, 0.0)
             return
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
@@ -539,6 +547,18 @@ class Session:
             value = self._schema.show_feature(i, self._state.rows.values[0])
             raise InvalidInput(f"{feature!r} is known already ({value!r}); undo() until it is unknown to change it.")
         return i
+
+
+def _pilot_answer(name: str, value: Any) -> str | bool | int | float:
+    """The answer to a pilot item, which no schema describes, as it was given."""
+    usable = isinstance(value, str | bool | np.bool_) or (isinstance(value, Real) and np.isfinite(float(value)))
+    if not usable:
+        raise InvalidInput(
+            f"The answer for {name!r} must be text, a finite number or a boolean; got {value!r}. "
+            f"If there is none, call unavailable({name!r}) or leave it out."
+        )
+    found: str | bool | int | float = plain(value)
+    return found
 
 
 def _copied(found: T) -> T:

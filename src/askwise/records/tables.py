@@ -15,6 +15,8 @@ from askwise.records.runs import RecordRuns
 from askwise.table.columns import plain
 
 WITH_INTERVAL = ("accuracy", "spent", "kept", "error_cost", "total_cost", "net_benefit")
+ALL_CASES = "all cases"
+"""The subgroup of the row that is about all of them."""
 MOST_NAMED = 5
 """Cases and features that a message names; the table of `overlap` has them all."""
 
@@ -42,7 +44,7 @@ def table_of_records(
                 row: dict[str, Any] = {"budget": budget, "missing": way}
                 if groups is not None:
                     row |= {
-                        "subgroup": "all cases" if of is None else group,
+                        "subgroup": ALL_CASES if of is None else group,
                         "rows": len(names) if of is None else int(of.sum()),
                     }
                 row |= measured(values, runs.labels, confidence, of)

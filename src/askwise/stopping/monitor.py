@@ -13,10 +13,12 @@ the calibration (Vovk, Gammerman, Shafer 2005). Confidence sequences of a share 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
 from askwise.errors import InvalidInput
@@ -31,7 +33,8 @@ EVERY = 50
 """A new bet begins after so many cases."""
 PARTS_OF_ERROR = {"promise": 0.6, "parts": 0.2, "novelty": 0.2}
 """How the probability of a false alarm is divided: all cases, classes and subgroups together, and novelty."""
-GRID = np.linspace(0.0005, 0.9995, 1000)
+NO_SHARE = 1e-300
+"""A share that is as good as 0."""
 
 
 class Wealth:
@@ -73,11 +76,22 @@ def confidence_sequence(losses: int, cases: int, confidence: float) -> tuple[flo
     """
     if not cases:
         return 0.0, 1.0
+    return _low_end(losses, cases, confidence), 1 - _low_end(cases - losses, cases, confidence)
+
+
+def _low_end(losses: int, cases: int, confidence: float) -> float:
+    """The smallest share that the bets do not refute."""
+    if not losses:
+        return 0.0
     mixture = betaln(losses + 0.5, cases - losses + 0.5) - betaln(0.5, 0.5)
-    capital = mixture - xlogy(losses, GRID) - xlogy(cases - losses, 1 - GRID)
-    inside = GRID[capital < -np.log(1 - confidence)]
-    low = 0.0 if losses == 0 else float(inside.min())
-    return low, 1.0 if losses == cases else float(inside.max())
+
+    def excess(share: float) -> float:
+        """The logarithm of the capital of bets against this share, above that which refutes it."""
+        said = xlogy(losses, share) + xlogy(cases - losses, 1 - share)
+        return float(mixture - said + np.log(1 - confidence))
+
+    # What was seen is never refuted: no mixture is more likely.
+    return float(brentq(excess, NO_SHARE, losses / cases, xtol=NO_SHARE))
 
 
 @dataclass(eq=False)
@@ -130,6 +144,13 @@ class Watched:
             "needed": 1 / self.alpha if self.promised else None,
             "alarm": self.alarmed_at is not None,
         }
+
+
+def _as_column(given: Any) -> Any:
+    """One value per case, each as it was given."""
+    if isinstance(given, str) or not np.iterable(given):
+        return [given]
+    return np.asarray(given) if hasattr(given, "dtype") else list(given)
 
 
 class StopMonitor:
@@ -198,16 +219,31 @@ class StopMonitor:
             How novel the full row of each case is (`novelty_of_rows` of the selector).
         """
         losses = np.atleast_1d(lost)
-        if losses.dtype.kind not in "bui" or not np.isin(losses, [0, 1]).all():
+        if losses.ndim > 1 or losses.dtype.kind not in "bui" or not np.isin(losses, [0, 1]).all():
             raise InvalidInput(f"StopMonitor.update: lost must be True or False for each case; got {lost!r}.")
         given = {"decided": decided, "subgroup": subgroup, "novelty": novelty}
         columns: dict[str, Any] = {
-            name: [None] * len(losses) if one is None else np.atleast_1d(one) for name, one in given.items()
+            name: [None] * len(losses) if one is None else _as_column(one) for name, one in given.items()
         }
         for name, column in columns.items():
             if len(column) != len(losses):
                 raise InvalidInput(
                     f"StopMonitor.update: {name} must hold one value per case, {len(losses)}; got {len(column)}."
+                )
+        for name in ("decided", "subgroup"):
+            for one in columns[name]:
+                if not isinstance(one, str | bool | int | float | np.generic | None) or one != one:
+                    raise InvalidInput(
+                        f"StopMonitor.update: {name} must be text, a number or a boolean for each case, None where it "
+                        f"is not known; got {one!r}."
+                    )
+        for one in columns["novelty"]:
+            if one is not None and (
+                isinstance(one, bool | np.bool_) or not isinstance(one, Real) or not float(one) >= 0
+            ):
+                raise InvalidInput(
+                    "StopMonitor.update: novelty must be a number >= 0 for each case, None where it is not known; "
+                    f"got {one!r}."
                 )
         for at, one in enumerate(losses):
             self.overall.update(bool(one))

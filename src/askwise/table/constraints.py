@@ -112,7 +112,7 @@ def at_most(n: int, of: Sequence[Any]) -> Rule:
     >>> at_most(2, of=["ct", "mri", "pet"])
     at_most(2, of=['ct', 'mri', 'pet'])
     """
-    if isinstance(of, str) or not isinstance(of, Iterable):
+    if isinstance(of, str | Mapping) or not isinstance(of, Iterable):
         raise InvalidInput(f"at_most: of must be a list of features; got {of!r}.")
     found = Rule("at_most", tuple(of), n=n)
     if not Whole(1).allows(n):
@@ -139,8 +139,9 @@ def only_if(feature: Any, other: Any, condition: Any) -> Rule:
     if isinstance(condition, list | tuple | set):
         condition = tuple(condition)
     if isinstance(condition, Mapping):
-        condition = {name: tuple(each) if isinstance(each, list) else each for name, each in condition.items()}
-    if condition is None or (isinstance(condition, tuple | dict) and not condition):
+        condition = {name: tuple(each) if isinstance(each, list | set) else each for name, each in condition.items()}
+    each = condition.values() if isinstance(condition, dict) else [condition]
+    if not each or any(one is None or one == () for one in each):
         raise InvalidInput(f"only_if: the condition on {other!r} must be a comparison or values; got {condition!r}.")
     rule = _of_two("only_if", feature, other)
     return Rule("only_if", rule.features, condition=condition)
@@ -269,18 +270,21 @@ class HouseRules:
 
     def __init__(self, rules: Iterable[Rule], schema: Schema) -> None:
         self.rules = _checked(rules)
-        self._names = list(schema.features)
         n = len(schema.features)
         self.needs, self.excluding = np.zeros((2, n, n), dtype=bool)
         self.first, self.must = np.zeros((2, n), dtype=bool)
         self.limits: list[tuple[int, np.ndarray]] = []
         self.tests: list[tuple[int, Rule, list[Test]]] = []
         self.pilots: list[Rule] = []
+        self._places: list[tuple[Rule, list[int]]] = []
         for rule in self.rules:
             if rule.kind == "pilot":
                 self._add_pilot(rule, schema)
                 continue
             at = [_position(name, schema, rule) for name in rule.features]
+            if len(set(at)) < len(at):
+                raise InvalidInput(f"constraints: {rule!r} names one feature twice, by name and by position.")
+            self._places.append((rule, at))
             if rule.kind == "requires":
                 self.needs[at[0], at[1]] = True
             elif rule.kind == "only_if":
@@ -419,9 +423,8 @@ class HouseRules:
 
     def _about(self, features: np.ndarray, *kinds: str) -> list[Rule]:
         """The rules of some kinds (all, if none are named) all of whose features, or two of them, are among these."""
-        named = {name for name, wanted in zip(self._names, features, strict=True) if wanted}
-        found = [rule for rule in self.rules if rule.kind in kinds or not kinds]
-        return [rule for rule in found if len(named.intersection(rule.features)) >= min(2, len(rule.features))]
+        found = [(rule, at) for rule, at in self._places if rule.kind in kinds or not kinds]
+        return [rule for rule, at in found if features[at].sum() >= min(2, len(at))]
 
     def _refuse(self, problem: str, rules: Sequence[Rule]) -> None:
         said = ", ".join(map(repr, rules))
@@ -442,11 +445,14 @@ def _checked(rules: Any) -> tuple[Rule, ...]:
     for rule in found:
         if not isinstance(rule, Rule):
             raise InvalidInput(f"constraints must be a list of rules of askwise.constraints; it holds {rule!r}.")
+        if rule.kind not in _READERS:
+            raise InvalidInput(f"constraints: there is no rule {rule.kind!r}. The rules are: {', '.join(_READERS)}.")
     return found
 
 
 def _position(name: Any, schema: Schema, rule: Rule) -> int:
-    if name not in schema.features and isinstance(name, int | np.integer) and 0 <= name < len(schema.features):
+    position = isinstance(name, int | np.integer) and not isinstance(name, bool) and 0 <= name < len(schema.features)
+    if position and name not in schema.features:
         return int(name)
     return schema.position(name, f"constraints: {rule!r}")
 
