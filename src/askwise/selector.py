@@ -267,6 +267,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The same fitted model, predictor and members with another `policy`; this selector is not changed."""
         check_is_fitted(self, "policy_")
         other = copy.copy(self)
+        other._runs = self._runs  # of the same parts; a copy leaves them out
         other.policy = policy
         other._check_options()
         other.policy_ = options.informed(policy, other._chosen_policy(), self.usual_gains_)
