@@ -471,6 +471,15 @@ class CalibratedStop(Stopping):
                 AskwiseWarning,
                 stacklevel=3,
             )
+        unseen = [repr(one.label) for one in self.classes if not one.rows]
+        if unseen and self.goal.per_class == "auto" and self.goal.recall is None:
+            warnings.warn(
+                f"No calibration row is decided for {' or '.join(unseen)}, so nothing is known about what the stop does "
+                "to such cases: they may all be decided otherwise. Calibrate with rows of every class, or with "
+                "per_class=True, which refuses what cannot be promised.",
+                AskwiseWarning,
+                stacklevel=3,
+            )
 
 
 def _class_report(
@@ -522,6 +531,11 @@ def calibrated_threshold(
         if not one.optional and not any(one is other for other, _ in kept):
             _refuse(one, steps, goal, confidence)
     p = np.max([p for _, p in kept], axis=0)
+    for one in required:
+        if one.members.any() and not any(one is other for other, _ in kept):
+            # Too few to promise anything, but what they show is not ignored: no stop that keeps fewer of them.
+            lost = np.take_along_axis(one.losses, steps, axis=1)[one.members].mean(axis=0)
+            p = np.where(lost > max(one.risk, lost[0]), 1.0, p)
     if goal.conditional:
         assert early_share is not None
         early = runs.early(steps)
