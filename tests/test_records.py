@@ -208,6 +208,17 @@ def test_tests_hardly_ever_recorded_are_named_with_their_cases(fitted):
     assert not hardly["age"]
 
 
+def test_a_test_that_is_recorded_for_nobody_is_in_doubt_and_one_row_is_refused(fitted):
+    X, y = population(40, 5)
+    records = X * np.nan
+    overlap = fitted.overlap(records, y, 7.0).set_index("feature")
+    asked = overlap[overlap["asked"] > 0]
+    assert len(asked)
+    assert (asked["hardly"].map(len) == asked["asked"]).all()
+    with pytest.raises(InvalidInput, match="needs at least two rows; got 1"):
+        fitted.evaluate(records[:1], y[:1], budgets=[7.0], missing="doubly_robust")
+
+
 def test_too_few_followed_cases_are_not_trusted_with_weights():
     paths = paths_of([[0]] * 40, [1] * 40, [1] * 40)
     recorded = np.arange(40)[:, None] % 2 == 0

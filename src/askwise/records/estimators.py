@@ -382,6 +382,8 @@ def robust_values(
     """
     paths = states.paths
     n, T = paths.order.shape
+    if n < 2:
+        raise InvalidInput(f'missing="doubly_robust" learns from other cases: it needs at least two rows; got {n}.')
     real, folds, along = outcomes(paths, labels, costs), folds_of(n), asked.weights
     followed = paths.followed(recorded)
     answered = followed == paths.end
@@ -479,7 +481,7 @@ def overlap_of(paths: Paths, asked: Questions, recorded: np.ndarray, effective: 
         own = reached & (paths.order == j)
         counts.append(int(own.any(axis=1).sum()))
         had.append(int((own.any(axis=1) & recorded[:, j]).sum()))
-        hardly.append(np.flatnonzero((without & own).any(axis=1)))
+        hardly.append(np.flatnonzero((without & own if recorded[:, j].any() else own).any(axis=1)))
     followed = paths.followed(recorded) == paths.end
     return Overlap(np.array(counts), np.array(had), hardly, followed, effective)
 

@@ -474,8 +474,8 @@ class CalibratedStop(Stopping):
         unseen = [repr(one.label) for one in self.classes if not one.rows]
         if unseen and self.goal.per_class == "auto" and self.goal.recall is None:
             warnings.warn(
-                f"No calibration row is decided for {' or '.join(unseen)}, so nothing is known about what the stop does "
-                "to such cases: they may all be decided otherwise. Calibrate with rows of every class, or with "
+                f"No calibration row is decided for {' or '.join(unseen)}, so nothing is known about what the stop "
+                "does to such cases: they may all be decided otherwise. Calibrate with rows of every class, or with "
                 "per_class=True, which refuses what cannot be promised.",
                 AskwiseWarning,
                 stacklevel=3,
