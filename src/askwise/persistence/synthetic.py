@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
+from askwise.predict.similarity import normal_scores
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
 
@@ -122,8 +123,7 @@ def _normal_scores(cells: np.ndarray) -> np.ndarray:
     for k, column in enumerate(cells.T):
         there = ~np.isnan(column)
         if there.any():
-            _, inverse, counts = np.unique(column[there], return_inverse=True, return_counts=True)
-            scores[there, k] = ndtri((np.cumsum(counts) - counts / 2) / there.sum())[inverse]
+            scores[there, k] = np.interp(column[there], *normal_scores(column[there]))
     return scores
 
 

@@ -45,9 +45,8 @@ class Neighbors:
         self.n_neighbors = min(n_neighbors, len(rows))
         self.bandwidth = bandwidth
         self._grids: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(is_category)
-        for j in np.flatnonzero(~is_category):  # its distinct values, and the normal score of the middle rank of each
-            values, counts = np.unique(rows.values[rows.observed[:, j], j], return_counts=True)
-            self._grids[j] = values, ndtri((np.cumsum(counts) - counts / 2) / counts.sum())
+        for j in np.flatnonzero(~is_category):
+            self._grids[j] = normal_scores(rows.values[rows.observed[:, j], j])
         self.scores = self.scale(rows.values)  # (N, D)
         self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
         self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
@@ -119,6 +118,17 @@ class Neighbors:
         if not self._complete[column].all():
             squared[np.isnan(pool)] = UNRELATED
         return squared
+
+
+def normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values among `cells` (n,), ascending, and the normal score of the middle rank of each.
+
+    >>> values, scores = normal_scores(np.array([3.0, 1.0, 3.0, 8.0]))
+    >>> values.tolist(), scores.round(2).tolist()
+    ([1.0, 3.0, 8.0], [-1.15, 0.0, 1.15])
+    """
+    values, counts = np.unique(cells, return_counts=True)
+    return values, ndtri((np.cumsum(counts) - counts / 2) / counts.sum())
 
 
 def squared_distances(

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
+from askwise.predict.similarity import normal_scores
 from askwise.table.schema import Schema
 
 SWEEPS = 5
@@ -34,7 +33,7 @@ class Describer:
             else:
                 self._grids.append(np.unique(cells))
         self._scores: list[tuple[np.ndarray, np.ndarray] | None] = [
-            None if category or not len(grid) else _normal_scores(values[~np.isnan(values[:, j]), j])
+            None if category or not len(grid) else normal_scores(values[~np.isnan(values[:, j]), j])
             for j, (category, grid) in enumerate(zip(is_category, self._grids, strict=True))
         ]
         widths = [len(grid) if category else 1 for category, grid in zip(is_category, self._grids, strict=True)]
@@ -57,12 +56,6 @@ class Describer:
         if scores is None:
             return np.zeros((len(cells), 1))
         return np.nan_to_num(np.interp(cells, *scores))[:, None]
-
-
-def _normal_scores(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, first = np.unique(cells, return_index=True)
-    ranks = rankdata(cells)[first]
-    return values, ndtri((ranks - 0.5) / len(cells))
 
 
 def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
