@@ -710,7 +710,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             usual_novelty=None if X_cal is None else self._novelty_of(rows),
         )
         self.handover_ = None  # it was calibrated with another stop
-        self.stop_.warn_of_classes_far_below()
+        self.stop_.warn_of_lost_classes()
         return self.stop_
 
     def calibrate_handover(

@@ -457,8 +457,8 @@ class CalibratedStop(Stopping):
             f"{self.everything:.4g}; kept by class: {kept}{'; recall: ' + recall if recall else ''}>"
         )
 
-    def warn_of_classes_far_below(self) -> None:
-        """A warning for classes of which much less is kept than of all cases is promised."""
+    def warn_of_lost_classes(self) -> None:
+        """Warnings for classes of which much less is kept than of all cases is promised, and for those not seen."""
         if self.goal.average_price is not None:
             return
         level = 1 - self.goal.risk
@@ -527,12 +527,13 @@ def calibrated_threshold(
     confidence = goal.confidence if lossless else 1 - (1 - goal.confidence) / len(required)
     found = [(one, one.p_values(steps)) for one in required]
     kept = [(one, p) for one, p in found if last_passed(p[:1], confidence) is not None]
-    for one in required:
-        if not one.optional and not any(one is other for other, _ in kept):
+    left_out = [one for one, p in found if last_passed(p[:1], confidence) is None]
+    for one in left_out:
+        if not one.optional:
             _refuse(one, steps, goal, confidence)
     p = np.max([p for _, p in kept], axis=0)
-    for one in required:
-        if one.members.any() and not any(one is other for other, _ in kept):
+    for one in left_out:
+        if one.members.any():
             # Too few to promise anything, but what they show is not ignored: no stop that keeps fewer of them.
             lost = np.take_along_axis(one.losses, steps, axis=1)[one.members].mean(axis=0)
             p = np.where(lost > max(one.risk, lost[0]), 1.0, p)
