@@ -31,12 +31,6 @@ LEVEL = 0.95
 """Share of decisions kept that is reported where no stop was calibrated."""
 COSTS_SOMETHING = 0.01
 """Share of the price of everything from which a feature is said to cost something."""
-NAMES_OF_WAYS = {
-    "blocked": "blocked",
-    "weighted": "weighted",
-    "simulated": "simulated",
-    "doubly_robust": "doubly robust",
-}
 MOST_LISTED = 10
 """Cases that are listed where no rule says which to hand over."""
 
@@ -213,15 +207,15 @@ def _on_records(
     stop = "calibrated" if budget is None else None
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", AskwiseWarning)
-        way = "all" if missing == "auto" else missing
+        plain = missing == "blocked" and stop is None  # the plain table has no intervals; the first of all has
+        way = "all" if missing == "auto" or plain else missing
         table = selector.evaluate(X, y, None if stop else [budget], missing=way, stop=stop, reasons=reasons)
-        if way == "blocked" and stop is None:  # the plain table has no intervals
-            table = selector.evaluate(X, y, [budget], missing="all", reasons=reasons).iloc[:1]
+        table = table.iloc[:1] if plain else table
     doubts = list(dict.fromkeys(str(one.message) for one in said if issubclass(one.category, AskwiseWarning)))
     if stop:
         table["budget"] = None
     rows = as_records(table.drop(columns=["worst_class"], errors="ignore"))
-    return [{**row, "way": NAMES_OF_WAYS[row["missing"]]} for row in rows], doubts
+    return [{**row, "way": row["missing"].replace("_", " ")} for row in rows], doubts
 
 
 def in_words(entry: dict[str, Any], amount: Callable[[float], str]) -> str:
