@@ -65,7 +65,7 @@ def test_numbers_can_be_recomputed_by_others(undisturbed):
     task = make_task("wine", "variable", 1, LIMITS)
     method = fit_method("static-cmi", task)
     budget = default_budgets(method.prices_)[2]
-    proba, spent, known = final_states(method, task.X_test, [budget])[0]
+    proba, spent, known, _ = final_states(method, task.X_test, [budget])[0]
     mine = rows[(rows["prices"] == "variable") & (rows["seed"] == 1) & (rows["budget"] == budget)]
     value = mine[mine["bin"].isna()].set_index("metric")["value"]
     assert value["accuracy"] == accuracy_score(task.y_test, method.classes_[proba.argmax(axis=1)])

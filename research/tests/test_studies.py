@@ -220,9 +220,9 @@ def test_one_run_serves_all_budgets_when_prices_are_equal(task, selector):
     for outcome in together:
         (alone,) = uncertainty_studies.outcomes(task, selector, [outcome.budget])
         np.testing.assert_array_equal(outcome.proba, alone.proba)
-    for (_, spent, mask), budget in zip(final_states(selector, task.X_test, [2.0, 5.0]), (2.0, 5.0), strict=True):
-        assert (mask.sum(axis=1) == budget).all()
-        assert (spent == budget).all()
+    for end, budget in zip(final_states(selector, task.X_test, [2.0, 5.0]), (2.0, 5.0), strict=True):
+        assert (end.mask.sum(axis=1) == budget).all()
+        assert (end.spent == budget).all()
 
 
 def test_only_known_features_are_left(mixed_task, mixed_selector):

@@ -98,9 +98,10 @@ class FullRowBaseline(Baseline):
     def start(
         self,
         known: Mapping[str, Any] | None = None,
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
         stop: Stopping | str | None = None,
         deadline: float | None = None,
+        check: bool = False,
     ) -> Session:
         """As that of `DynamicFeatureSelector`, without a calibrated stop."""
         if isinstance(self.stop_ if stop == "calibrated" else stop, CalibratedStop):
@@ -108,7 +109,7 @@ class FullRowBaseline(Baseline):
                 f"{type(self).__name__} reads the full row, which a session does not have; its calibrated stop is "
                 "valid in acquire only."
             )
-        return super().start(known, budget, stop, deadline)
+        return super().start(known, budget, stop, deadline, check)
 
     def _policy_for(self, truth: EncodedRows) -> Policy:
         return self.policy_.reading(truth)

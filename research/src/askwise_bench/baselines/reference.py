@@ -101,7 +101,7 @@ class FullInformation(FullRowBaseline):
         run = super().acquire(X, budget, stop, available, known)
         return self._seeing(self.schema_.encode(as_table(X)), run)
 
-    def _final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+    def _final_states(self, X: Any, budgets: Sequence[Any], policy: Policy | None = None) -> list[FinalState]:
         everything = self.predict_proba(X)
         return [end._replace(proba=everything) for end in super()._final_states(X, budgets, policy)]
 

@@ -88,10 +88,10 @@ def make_task(data: str, prices: str, seed: int, limits: Limits, settings: Setti
     most = {"most_training": limits.training, "most_test": limits.testing}
     train, test = split_rows(dataset, seed, test_share=TEST_SHARE, **most)
     parts = dataset.X.iloc[train], dataset.y[train], dataset.X.iloc[test], dataset.y[test]
-    return Task(data, prices, seed, *parts, _costs(dataset, prices, seed), dataset.groups, settings)
+    return Task(data, prices, seed, *parts, prices_of(dataset, prices, seed), dataset.groups, settings)
 
 
-def _costs(dataset: Dataset, prices: str, seed: int) -> Any:
+def prices_of(dataset: Dataset, prices: str, seed: int) -> Any:
     if prices == "uniform":
         return None
     if prices == "published":

@@ -132,8 +132,8 @@ def outcomes(
     """What is predicted of the test rows (or of `X` in their place) under each budget, and how far to trust it."""
     X = task.X_test if X is None else X
     y = class_positions(method.classes_, task.y_test)
-    for budget, (_, _, mask) in zip(budgets, final_states(method, X, budgets), strict=True):
-        yield Outcome(budget, y, *assessed(task, method, with_only(method, X, mask)))
+    for budget, end in zip(budgets, final_states(method, X, budgets), strict=True):
+        yield Outcome(budget, y, *assessed(task, method, with_only(method, X, end.mask)))
 
 
 def with_only(method: FeatureAcquirer, X: pd.DataFrame, mask: np.ndarray) -> pd.DataFrame:
