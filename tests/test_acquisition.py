@@ -429,7 +429,7 @@ def test_receiving_takes_the_cells_of_what_is_bought_and_its_price():
     now = state()
     truth = table(2).to_numpy()
     paid = now.receive(np.array([2, -1]), truth)
-    assert paid.tolist() == [3, 0]
+    assert paid.tolist() == [[3], [0]]
     assert now.left.tolist() == [2, 5]
     assert_array_equal(now.rows.values, [[np.nan, np.nan, truth[0, 2], np.nan], [np.nan] * 4])
     assert_array_equal(now.rows.observed, now.mask)

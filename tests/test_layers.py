@@ -51,7 +51,7 @@ LAYERS = [
     ["selector"],
     ["persistence"],
     ["images", "scale"],
-    ["vision"],
+    ["vision", "integrations"],
     ["reference_models", "cli", "web", "__main__"],
 ]
 LAYER_OF = {name: height for height, names in enumerate(LAYERS) for name in names}

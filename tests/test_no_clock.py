@@ -21,6 +21,7 @@ from askwise import DynamicFeatureSelector
 ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "src", ROOT / "research" / "src")
 ALLOWED = {
+    "askwise/cli/monitor.py": "reads the time that --since is given",
     "askwise_bench/cli.py": "how long a run took, printed at its end",
     "askwise_bench/grid/trials.py": "how long a trial took, a column of the results",
     "askwise_bench/studies/rivals.py": "how long fitting and answering took, a column of the results",
@@ -56,7 +57,8 @@ def clock_uses(source: str) -> list[str]:
 
 def _of_prices(node: ast.Attribute) -> bool:
     """``prices.now(mask)`` is the price now, which depends on what is known."""
-    return node.attr == "now" and ast.unparse(node.value).split(".")[-1] in ("prices", "prices_", "self")
+    owner = ast.unparse(node.value).split(".")[-1]
+    return node.attr == "now" and owner in ("of(TIME)", "part", "prices", "prices_", "self", "weighed")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from askwise import DynamicFeatureSelector, InvalidInput
@@ -160,6 +161,18 @@ def test_the_interval_of_a_plain_share_is_that_of_wilson():
     assert_allclose([low, high], [0.839, 0.940], atol=0.003)
     sure = CaseValues({"accuracy": np.ones((1, 50))}, {"accuracy": np.ones(50)})
     assert sure.estimate("accuracy", 0.9)[1] < 0.96  # fifty right decisions do not prove that all are
+
+
+def test_a_share_is_worth_no_more_cases_than_tell_of_it():
+    """Without a single case that is not kept, the values alone would be sure."""
+    ones = np.ones(100)
+    sure = CaseValues({"kept": ones[None]}, {"kept": ones}).estimate("kept", 0.9)
+    few = CaseValues({"kept": ones[None]}, {"kept": ones}, {"kept": 10.0})
+    wilson = 1 / (1 + student.ppf(0.95, 99) ** 2 / 10)
+    assert few.estimate("kept", 0.9) == pytest.approx((1.0, wilson, 1.0))
+    assert few.estimate("kept", 0.9)[1] < sure[1]
+    half = few.estimate("kept", 0.9, np.arange(100) < 50)
+    assert half[1] == pytest.approx(1 / (1 + student.ppf(0.95, 49) ** 2 / 5))
 
 
 def test_the_spread_of_draws_widens_the_interval():

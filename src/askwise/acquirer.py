@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from askwise.acquisition import Acquisition, RunMemory, checked_scores, nothing_known, run_episodes
 from askwise.calibrate.crossfit import N_FOLDS, Fold
 from askwise.calibrate.unseen import check_new_rows, check_unseen, digests
+from askwise.case.quick import QuickSelector, QuickStop
 from askwise.case.results import Next
 from askwise.case.session import Session
 from askwise.case.suggested_set import SuggestedSet, check_price, suggested_set
@@ -38,6 +39,7 @@ from askwise.explain.policy_chart import check_chart, policy_chart
 from askwise.metrics import share_by_class
 from askwise.parameters import Flag, Limits, Number, Whole, check_values
 from askwise.policy.base import Policy
+from askwise.policy.distilled import Distilled
 from askwise.policy.orders import Static
 from askwise.predict.base import SubsetPredictor, class_positions
 from askwise.predict.rules.explanation import Explanation
@@ -61,9 +63,9 @@ from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Stopping
 from askwise.stopping.savings import LEVELS, check_levels, savings_table
 from askwise.stopping.stop_calibration import calibrated_stop, checked_groups, full_runs, runs_of_folds, usual_shares
-from askwise.table.columns import plain
+from askwise.table.columns import as_labels, plain
 from askwise.table.desk import Desk
-from askwise.table.prices import Prices, check_budget, check_budgets
+from askwise.table.prices import Prices
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema, as_table
 from askwise.table.subsets import check_mask
@@ -86,7 +88,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     without some of the training rows (`_cross_fit`), and the end of cases under budgets (`_final_states`).
     """
 
-    budget: float | None = None
+    budget: Any = None
     n_jobs: int | None = None
     progress: bool | str = False
     memory_limit: float = USUAL_MEMORY
@@ -175,7 +177,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         budget
-            Budget left, one number or one per row. Known features are not charged, and count for shared savings.
+            Budget left, one number or one per row, or ``{resource: either}``. Known features are not charged, and count
+            for shared savings.
         available
             (n, M) or (M,) bool: features that can be acquired.
         as_names
@@ -185,17 +188,18 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         choice = np.concatenate([part.choose(self.policy_, part.buyable())[0] for part in parts])
         return np.array([*self.features_, None], dtype=object)[choice] if as_names else choice
 
-    def suggest_set(self, X: Any, price: float, available: Any = None) -> list[SuggestedSet]:
+    def suggest_set(self, X: Any, price: Any, available: Any = None) -> list[SuggestedSet]:
         """The features to order together for each row, within a price; see `Session.suggest_set`.
 
         Parameters
         ----------
         price
-            The most that the set may cost, one number >= 0; shared set-up costs count once.
+            The most that the set may cost, one number >= 0, or ``{resource: number}``; shared set-up costs count once,
+            and of time the longest.
         available
             (n, M) or (M,) bool: features that can be acquired.
         """
-        check_price(price)
+        check_price(price, self.prices_)
         parts = self._parts(X, price, available)
         return [suggested_set(part, self.policy_, r, price) for part in parts for r in range(len(part.rows))]
 
@@ -215,6 +219,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             The true values; NaN = unavailable. The policy sees a cell only after acquiring it.
         budget
             Total price per row, one number or one per row; None = the selector's own, and unlimited if that is None.
+            With other resources in the prices, ``{"money": 200, "time": 24}``: no case exceeds any of them.
         stop
             A `Stopping` rule, or ``"calibrated"`` for that of `calibrate_stop`; None spends what it can or, with
             `error_costs`, what pays for itself. The promise of a calibrated one does not hold for cases that differ
@@ -255,7 +260,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
-        budgets: Sequence[float] | None = None,
+        budgets: Sequence[Any] | None = None,
         *,
         missing: str = "auto",
         stop: Stopping | str | None = None,
@@ -278,7 +283,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             Records that the model has not seen, NaN = missing, and their labels.
         budgets
             By default 1..10 features where all cost the same, else 5 %..50 % of the price of everything; with a `stop`
-            the selector's own.
+            the selector's own. Numbers, or dicts by resource as in `acquire`. Of resources other than money, the table
+            has what a case takes on average, in a column of their name, and their limit if there is one (`budget_...`).
         missing
             What is made of a test that is asked for and not recorded: ``"blocked"``: it could not have been done;
             ``"weighted"``: the case is left out, and cases of its like whose tests are recorded count for more;
@@ -318,10 +324,8 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             raise InvalidInput(f"evaluate needs one label per row, {len(truth)} in all; got shape {given.shape}.")
         labels = class_positions(self.classes_, given)
         never = check_reasons(reasons, self.schema_)
-        if stop is None:
-            budgets = default_budgets(self.prices_) if budgets is None else check_budgets(budgets)
-        else:
-            budgets = check_budgets([self.budget] if budgets is None else budgets)
+        usual = [self.budget] if stop is not None else default_budgets(self.prices_)
+        limits = self.prices_.limits_of_each(usual if budgets is None else budgets)
         if way == "auto":
             warn_of_missing(self.schema_.any_column(truth.observed) | never)
             way = "blocked"
@@ -329,10 +333,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             if against is not None:
                 raise InvalidInput("evaluate: against compares plain tables; leave out missing, stop and subgroups.")
             groups = None if subgroups is None else self._groups(subgroups, X, len(truth))
-            return self._evaluate_records(X, truth, labels, budgets, way, stop, never, draws, confidence, groups)
+            return self._evaluate_records(X, truth, labels, limits, way, stop, never, draws, confidence, groups)
         decide, costs = self.beliefs_.decisions, self.beliefs_.error_costs
         # What errors cost without any test is read off a budget of 0, in the same run.
-        ends = self._final_states(X, budgets if costs is None else [*budgets, 0.0])
+        plain_limits = [self.prices_.plain(limit) for limit in limits]
+        ends = self._final_states(X, plain_limits if costs is None else [*plain_limits, 0.0])
         untested = None if costs is None else ends.pop()
         full = decide(self.predictor_.full_proba(truth))
         found = []
@@ -342,23 +347,26 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             worst = min(of_class, key=of_class.__getitem__)
             found.append(
                 {
-                    **measures(labels, end, costs),
+                    **measures(labels, end, costs, self.prices_.resources[1:]),
                     "kept": float(kept.mean()),
                     "worst_class": plain(self.classes_[worst]),
                     "kept_of_worst": of_class[worst],
                 }
             )
-        table = pd.DataFrame([{"budget": b, **row} for b, row in zip(budgets, found, strict=True)])
+        given_limits = self.prices_.as_columns(limits)
+        table = pd.DataFrame([{**limit, **row} for limit, row in zip(given_limits, found, strict=True)])
         if untested is not None:
-            table["net_benefit"] = measures(labels, untested, costs)["error_cost"] - table["total_cost"]
+            table["net_benefit"] = (
+                measures(labels, untested, costs, self.prices_.resources[1:])["error_cost"] - table["total_cost"]
+            )
         table["price_per_correct"] = (table["spent"] / table["accuracy"]).where(table["accuracy"] > 0)
-        return table if against is None else self._compared(table, X, y, against)
+        return table if against is None else self._compared(table, X, y, against, plain_limits)
 
-    def _compared(self, table: pd.DataFrame, X: Any, y: Any, against: Any) -> pd.DataFrame:
+    def _compared(self, table: pd.DataFrame, X: Any, y: Any, against: Any, budgets: Sequence[Any]) -> pd.DataFrame:
         """The table with what is right more often than by another policy, and what that costs."""
         if not hasattr(self, "with_policy"):
             raise InvalidInput(f"evaluate: against needs a selector; {type(self).__name__} has one policy only.")
-        other = self.with_policy(against).evaluate(X, y, table["budget"].tolist(), missing="blocked")
+        other = self.with_policy(against).evaluate(X, y, budgets, missing="blocked")
         right, price = table["accuracy"] - other["accuracy"], table["spent"] - other["spent"]
         exchange = (right * price > 0) & (right.abs() > 1e-12)
         return table.assign(
@@ -371,7 +379,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             if not isinstance(X, pd.DataFrame) or subgroups not in X:
                 raise InvalidInput(f"evaluate: subgroups names the column {subgroups!r}, which X does not have.")
             subgroups = X[subgroups]
-        groups = np.asarray(subgroups)
+        groups = as_labels(subgroups)
         if groups.shape != (n,) or pd.isna(groups).any():
             raise InvalidInput(
                 f"evaluate: subgroups must hold one group per row, {n} in all, none of them missing; got shape "
@@ -390,7 +398,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         X: Any,
         truth: EncodedRows,
         labels: np.ndarray,
-        budgets: Sequence[float],
+        limits: Sequence[np.ndarray],
         way: str,
         stop: Any,
         never: np.ndarray,
@@ -400,7 +408,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
     ) -> pd.DataFrame:
         """The table of `evaluate` with intervals."""
         check_values("evaluate", {"draws": draws, "confidence": confidence}, {"draws": Whole(2), "confidence": INSIDE})
-        runs = self._record_runs(truth, labels, budgets, stop, never, draws)
+        runs = self._record_runs(truth, labels, limits, stop, never, draws)
         names = np.arange(len(truth)) if not isinstance(X, pd.DataFrame) else X.index.to_numpy()
         return table_of_records(runs, MISSING if way == "all" else (way,), confidence, names, self.classes_, groups)
 
@@ -408,7 +416,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         self,
         truth: EncodedRows,
         labels: np.ndarray,
-        budgets: Sequence[float],
+        limits: Sequence[np.ndarray],
         stop: Any,
         never: np.ndarray,
         draws: int = N_DRAWS,
@@ -416,15 +424,16 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """The policy on records of which some cells are missing."""
         if not self.schema_.tabular:
             raise InvalidInput('evaluate: images have no missing cells to weigh or to simulate; use missing="blocked".')
-        rules = {budget: self._stopping(stop, budget, len(truth)) for budget in budgets}
+        budgets = [tuple(limit.tolist()) for limit in limits]
+        rules = {budget: self._stopping(stop, self.prices_.plain(np.array(budget)), len(truth)) for budget in budgets}
         rows = getattr(self.predictor_, "training_rows_", None)
         donors = None if rows is None else (rows.values, self.predictor_.training_labels_)
 
-        def run(rows: EncodedRows, available: np.ndarray, budget: float) -> Trajectory:
+        def run(rows: EncodedRows, available: np.ndarray, budget: tuple[float, ...]) -> Trajectory:
             policy, blocks, runs = self._policy_for(rows), self._blocks(len(rows)), []
             for part in track(blocks, "blocks of cases", len(blocks), self.progress):
                 state = self._nothing_known(rows, part, policy, members=rules[budget] is not None)
-                state.available, state.left = available[part], np.full(len(state.left), budget)
+                state.available, state.remaining = available[part], np.tile(budget, (len(state.mask), 1))
                 runs.append(run_episodes(state, rows.values[part], policy, rules[budget]))
             return Trajectory.concatenated(runs)
 
@@ -438,15 +447,17 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             lambda rows: self.beliefs_.decisions(self.predictor_.full_proba(rows)),
             donors=donors,
             n_draws=draws,
-            one_run=self.prices_.uniform and not self._policy_for(truth).depends_on_budget(self.prices_),
+            one_run=self._one_run(limits, self._policy_for(truth)),
             error_costs=self.beliefs_.error_costs,
+            columns=self.prices_.as_columns(limits),
+            resources=self.prices_.resources[1:],
         )
 
     def overlap(
         self,
         X: Any,
         y: Any,
-        budget: float | None = None,
+        budget: Any = None,
         *,
         stop: Stopping | str | None = None,
         reasons: Mapping[str, str] | None = None,
@@ -459,18 +470,19 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         """
         truth = self._encode(X)
         labels = self._calibration_labels(y, len(truth), "y")
-        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        limit = self._limits(budget, 1)[0]
         never = check_reasons(reasons, self.schema_)
-        found = self._record_runs(truth, labels, [limit], stop, never).overlap(limit)
+        found = self._record_runs(truth, labels, [limit], stop, never).overlap(tuple(limit.tolist()))
         names = np.arange(len(truth)) if not isinstance(X, pd.DataFrame) else X.index.to_numpy()
         return overlap_table(found, self.features_, names)
 
     def start(
         self,
         known: Mapping[str, Any] | None = None,
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
         stop: Stopping | str | None = None,
         deadline: float | None = None,
+        check: bool = False,
     ) -> Session:
         """Start a session for one case, with features given by name.
 
@@ -479,13 +491,40 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         known
             Feature -> value of what is already known; not charged.
         budget
-            The most that the case may cost; None = the selector's own, and unlimited if that is None.
+            The most that the case may cost, a number or, with other resources in the prices, ``{"money": 200, "time":
+            24}``; None = the selector's own, and unlimited if that is None. Tests asked one after the other take the
+            sum of their times, those that are out together the longest (`Session.order`).
         stop
             A `Stopping` rule or ``"calibrated"``; once it is met, nothing more is suggested. None as in `acquire`.
         deadline
             Hours after which the case is decided: what takes longer by the `time` of the prices is not suggested.
+        check
+            Whether to ask on after the `stop`, for everything and whatever it costs, to see whether the decision would
+            have been another one: `check` of the report says so, for the `monitor` of the stop.
         """
-        return self._session(known, budget, stop, deadline=deadline)
+        return self._session(known, budget, stop, deadline=deadline, check=check)
+
+    def quick(self) -> QuickSelector:
+        """The same policy and belief from small networks, in microseconds and without the wrapped model.
+
+        For `policy="distilled"`, whose networks have learned to choose and to predict alike. ``quick().start()`` is a
+        case, ``quick().acquire(X)`` many; what the networks are unsure of is left to the selector itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from askwise import DynamicFeatureSelector
+        >>> X, y = load_wine(return_X_y=True, as_frame=True)
+        >>> selector = DynamicFeatureSelector(GaussianNB(), policy="distilled", epistemic=None, random_state=0)
+        >>> case = selector.fit(X[::2], y[::2]).quick().start(known={"alcohol": 13.2}, budget=3)
+        >>> case.predict_proba().shape
+        (3,)
+        """
+        if not isinstance(self.policy_, Distilled):
+            raise InvalidInput(f'quick() needs policy="distilled"; this selector has {type(self.policy_).__name__}.')
+        parts = self.beliefs_, self.schema_, self.prices_, self.classes_
+        return QuickSelector(self.policy_, *parts, self._risk_weight(), self.budget, self._encode)
 
     def next(
         self,
@@ -494,7 +533,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         *,
         unavailable: Sequence[str] = (),
         pending: Sequence[str] = (),
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
         stop: Stopping | str | None = None,
         deadline: float | None = None,
         desk: Desk | None = None,
@@ -529,6 +568,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         >>> found["suggestion"], found["spent"], found["budget_left"]
         ('x2', 1.0, 1.0)
         """
+        check_values("next", {"outcomes": outcomes}, {"outcomes": Flag()})
         if answers is not None and not isinstance(answers, Mapping):
             raise InvalidInput(f"answers must be a dict {{feature: value}}; got {answers!r}.")
         for given, owner in ((unavailable, "unavailable"), (pending, "pending")):
@@ -543,17 +583,28 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             session.order(name)
         return session.next(desk, outcomes)
 
-    def _session(self, known: Any, budget: Any, stop: Any, quiet: bool = False, deadline: Any = None) -> Session:
+    def _session(
+        self, known: Any, budget: Any, stop: Any, quiet: bool = False, deadline: Any = None, check: bool = False
+    ) -> Session:
         check_is_fitted(self, "policy_")
         if deadline is not None:
             check_values("start", {"deadline": deadline}, {"deadline": Number()})
         rule = self._stopping(stop, budget, 1)
+        check_values("start", {"check": check}, {"check": Flag()})
+        if check and rule is None:
+            raise InvalidInput('start: check=True checks a stop; give one, such as stop="calibrated".')
         nothing = EncodedRows(np.full((1, len(self.schema_.columns)), np.nan))
         state, handover = self._state(nothing, budget, None), self._handover(rule, budget, 1)
-        return Session(state, self.policy_, known, rule, handover, quiet, deadline)
+        return Session(state, self.policy_, known, rule, handover, quiet, deadline, check)
 
     def savings(
-        self, X: Any, levels: Sequence[float] = LEVELS, *, missing: str = "blocked", draws: int = N_DRAWS
+        self,
+        X: Any,
+        levels: Sequence[float] = LEVELS,
+        *,
+        missing: str = "blocked",
+        draws: int = N_DRAWS,
+        budget: float | Mapping[str, float] | None = None,
     ) -> pd.DataFrame:
         """The average price at which a share of the decisions of the full rows is kept, in hindsight.
 
@@ -567,6 +618,9 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             What is made of missing cells: ``"blocked"``: they are unavailable; ``"weighted"``: only complete rows, by
             the inverse probability of that; ``"simulated"``: they are drawn `draws` times. See `evaluate`, which also
             has ``"doubly_robust"``: it averages over cases, and a price in hindsight is no average.
+        budget
+            Limits within which all of this happens, such as ``{"time": 24}``; None = no limit. Decisions are compared
+            with those of the full rows all the same.
 
         Returns
         -------
@@ -578,17 +632,20 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             divided by that of everything. NaN: never reached. `worst_class` is the class, by the decision of the full
             row, of which the fewest decisions are kept, and `kept_of_worst` their share. With `error_costs`,
             `net_benefit`: what the tests are expected to save per case, their price taken off, beside deciding without
-            any (but what is free), by the probabilities of the full row in place of labels.
+            any (but what is free), by the probabilities of the full row in place of labels. Resources other than money
+            have a column each: what a case then takes on average.
         """
         shares = check_levels(levels)
         check_values("savings", {"draws": draws}, {"draws": Whole(2)})
         truth, weights, cases = self._rows_by(check_missing(missing, "savings", MISSING[:3]), self._encode(X), draws)
-        runs = self._full_runs(truth, self._policy_for(truth), np.inf)
+        limit = self.prices_.limits(budget, 1)[0]
+        runs = self._full_runs(truth, self._policy_for(truth), limit)
         order = self._static_policy()
-        static = None if order is None else self._full_runs(truth, order, np.inf)
+        static = None if order is None else self._full_runs(truth, order, limit)
         costs = self.beliefs_.error_costs
         expected = None if costs is None else self.predictor_.full_proba(truth) @ costs
-        return savings_table(runs, static, shares, self.classes_, self._usual_shares(), weights, cases, expected)
+        names = self.prices_.resources[1:]
+        return savings_table(runs, static, shares, self.classes_, self._usual_shares(), weights, cases, expected, names)
 
     def _rows_by(
         self, missing: str, truth: EncodedRows, draws: int, labels: np.ndarray | None = None
@@ -622,10 +679,11 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         per_class: bool | str = "auto",
         recall: Mapping[Any, float] | None = None,
         subgroups: Any = None,
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
         coverage: float = 0.9,
         by_class: bool = False,
         missing: str = "blocked",
+        quick: bool = False,
     ) -> CalibratedStop:
         """A stopping rule that keeps its word, calibrated on rows that neither the model nor `fit` has seen.
 
@@ -662,17 +720,22 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         recall
             ``{class: share}``: of the true cases of the class that all features find, at least this share is found.
         subgroups
-            (n,) group of each row of `X_cal`, such as the hospital: the promise then holds for each group, too.
+            (n,) group of each row of `X_cal`, such as the hospital, or the name of a column of it: the promise then
+            holds for each group, too.
         budget
-            Maximum price of a case; None = the selector's own, and unlimited if that is None. The rule is then
-            valid for this budget only.
+            Maximum price of a case, or ``{resource: most}``; None = the selector's own, and unlimited if that is None.
+            The rule is then valid for this budget only.
         coverage, by_class
             Coverage of the prediction sets of a session, and whether it must hold for each class separately.
         missing
             What is made of missing cells of `X_cal`: ``"blocked"``: they are unavailable, and will be as often;
             ``"weighted"``: complete rows are drawn as they would be if every test could be had (others are left out);
             ``"simulated"``: they are drawn, once. With the last two the promise is an estimate for a use in which every
-            test can be had; it names the assumption.
+            test can be had; it names the assumption. ``"doubly_robust"`` corrects averages, and a promise is tested on
+            single cases, each with a loss or none: there is no such stop.
+        quick
+            Whether it is for the cases of `quick()`, which stop by what the networks say: the rows are run as such
+            cases, and the rule is theirs instead of `stop_`. The promise is about the wrapped model's decisions, too.
 
         Examples
         --------
@@ -687,21 +750,27 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         True
         """
         goal = Goal(agreement, accuracy_gap, average_price, confidence, conditional, recall, per_class)
-        limits: Limits = {"coverage": INSIDE, "by_class": Flag()}
-        check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class}, limits)
-        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        limits: Limits = {"coverage": INSIDE, "by_class": Flag(), "quick": Flag()}
+        check_values("calibrate_stop", {"coverage": coverage, "by_class": by_class, "quick": quick}, limits)
+        limit = self._limits(budget, 1)[0]
         way = check_missing(missing, "calibrate_stop", MISSING[:3])
         if way != "blocked" and (X_cal is None or subgroups is not None):
             raise InvalidInput(f'calibrate_stop: missing="{way}" needs X_cal, and goes without subgroups.')
+        if quick and (X_cal is None or conditional):
+            raise InvalidInput("calibrate_stop: quick=True needs X_cal, and goes without conditional.")
         rows, runs = self._calibration_runs(X_cal, y_cal, goal, limit, way)
+        shares = self._usual_shares() if goal.by_class else None
+        if quick:
+            runs = self.quick().full_runs(rows, runs, self.prices_.plain(limit), shares)
         lacking = np.asarray(~self.schema_.any_column(rows.observed).all(axis=0))
-        self.stop_ = calibrated_stop(
+        stop = calibrated_stop(
             runs,
             goal,
-            Conditions(self.policy_, self.prices_, self._risk_weight(), limit, lacking),
+            Conditions(self.policy_, self.prices_, self._risk_weight(), self.prices_.plain(limit), lacking),
             self.classes_,
-            shares=self._usual_shares() if goal.by_class else None,
+            shares=None if quick else shares,  # quick runs are judged by them already
             groups=None if subgroups is None else checked_groups(subgroups, len(rows), X_cal, goal),
+            grouped_by=subgroups if isinstance(subgroups, str) else "",
             others=self._runs_of_folds(limit) if goal.conditional and X_cal is not None else None,
             coverage=coverage,
             by_class=by_class,
@@ -709,9 +778,13 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             assumption="" if way == "blocked" else ASSUMPTIONS[way],
             usual_novelty=None if X_cal is None else self._novelty_of(rows),
         )
+        stop.warn_of_lost_classes()
+        if quick:
+            self.policy_.quick_stop_ = QuickStop(stop.threshold, shares, float(limit[0]), stop.promise)
+            return stop
+        self.stop_ = stop
         self.handover_ = None  # it was calibrated with another stop
-        self.stop_.warn_of_lost_classes()
-        return self.stop_
+        return stop
 
     def calibrate_handover(
         self,
@@ -721,7 +794,7 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         accuracy: float | None = None,
         error_cost: float | None = None,
         confidence: float = 0.9,
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
     ) -> Handover:
         """A rule for which cases to hand to a person, calibrated on rows that neither the model nor `fit` has seen.
 
@@ -751,12 +824,16 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         if self.stop_ is not None and self.stop_.rows is not None:
             check_unseen(digests(rows), self.stop_.rows, "X_cal", given_to="calibrate_stop")
         run = self.acquire(X_cal, budget, stop=None if self.stop_ is None else "calibrated")
-        limit = float(check_budget(self.budget if budget is None else budget, 1)[0])
+        limit = self.prices_.plain(self._limits(budget, 1)[0])
         error_costs = self.beliefs_.error_costs
-        self.handover_ = calibrated_handover(run.ends, labels, goal, error_costs, self.stop_, limit)
-        return self.handover_
+        rule = calibrated_handover(run.ends, labels, goal, error_costs, self.stop_, limit, self.classes_)
+        rule.warn_of_lost_classes()
+        self.handover_ = rule
+        return rule
 
-    def flowchart(self, X: Any, max_depth: int = 4, stop: Stopping | str | None = None) -> Flowchart:
+    def flowchart(
+        self, X: Any, max_depth: int = 4, stop: Stopping | str | None = None, budget: Any = None
+    ) -> Flowchart:
         """The policy as a tree of questions that can be printed and followed by hand.
 
         Two thirds of the rows, drawn with a fixed seed, grow the chart: each node asks what the policy would ask for
@@ -771,17 +848,19 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         max_depth
             The most questions on a path. Free features count only where the chart uses their answer.
         stop
-            A `Stopping` rule or ``"calibrated"``; None spends the budget of the selector on up to `max_depth` features,
-            with `error_costs` as long as they pay.
+            A `Stopping` rule or ``"calibrated"``; None spends the budget on up to `max_depth` features, with
+            `error_costs` as long as they pay.
+        budget
+            As in `start`; None = the selector's own. A path exceeds none of its limits.
         """
         truth = self._encode(X)
-        rule = self._stopping(stop, None, 1)
+        rule = self._stopping(stop, budget, 1)
         check_chart(self.schema_.tabular, len(truth), max_depth)
 
         def start(rows: EncodedRows) -> tuple[Acquisition, Policy]:
             policy = self._policy_for(rows)
             state = self._nothing_known(rows, slice(None), policy, members=rule is not None)
-            state.left = check_budget(self.budget, len(rows))
+            state.remaining = self._limits(budget, len(rows))
             return state, policy
 
         return policy_chart(start, truth, self.classes_, max_depth, rule)
@@ -884,24 +963,24 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
                 f"got {stop!r}."
             )
         if isinstance(stop, CalibratedStop):
-            limit = check_budget(self.budget if budget is None else budget, n)
-            stop.conditions.check(self.policy_, self.prices_, self._risk_weight(), limit)
+            stop.conditions.check(self.policy_, self.prices_, self._risk_weight(), self._limits(budget, n))
         return self.pays_off_ if stop is None else stop
 
     def _handover(self, rule: Stopping | None, budget: Any, n: int) -> Handover | None:
         """The rule of `calibrate_handover`, if cases stop as they did when it was calibrated; else None."""
-        found, limit = self.handover_, check_budget(self.budget if budget is None else budget, n)
-        own = None if rule is self.pays_off_ else rule
-        return found if found is not None and own is found.stop and np.all(limit == found.budget) else None
+        found, own = self.handover_, None if rule is self.pays_off_ else rule
+        if found is None or own is not found.stop:
+            return None
+        return found if np.all(self._limits(budget, n) == self.prices_.limits(found.budget, 1)) else None
 
     def _calibration_runs(
-        self, X: Any, y: Any, goal: Goal, budget: float, missing: str
+        self, X: Any, y: Any, goal: Goal, limit: np.ndarray, missing: str
     ) -> tuple[EncodedRows, FullRuns]:
         """The calibration rows, given or cross-fitted, and their runs along the policy."""
         if X is None:
             if y is not None:
                 raise InvalidInput("calibrate_stop: y_cal needs X_cal; without it the training labels are used.")
-            runs = self._runs_of_folds(budget)
+            runs = self._runs_of_folds(limit)
             if runs is None:
                 raise InvalidInput(
                     f"calibrate_stop needs X_cal, rows that were not in fit: {type(self).__name__} cannot be fitted "
@@ -920,21 +999,21 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             rows, cases = rows.take(kept), cases[kept]
         labels = None if labels is None else labels[cases]
         goal.check_rows(len(rows))
-        return rows, self._full_runs(rows, self._policy_for(rows), budget, labels)
+        return rows, self._full_runs(rows, self._policy_for(rows), limit, labels)
 
     def _calibration_labels(self, y: Any, n_rows: int, name: str = "y_cal") -> np.ndarray:
         """The labels `y_cal` as positions in the classes, (n,)."""
-        given = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+        given = as_labels(y)
         if given.shape != (n_rows,):
             raise InvalidInput(f"{name} must hold one label per row, {n_rows} in all; got shape {given.shape}.")
         return class_positions(self.classes_, given, name)
 
     def _full_runs(
-        self, truth: EncodedRows, policy: Policy, budget: float, labels: np.ndarray | None = None
+        self, truth: EncodedRows, policy: Policy, limit: np.ndarray, labels: np.ndarray | None = None
     ) -> FullRuns:
         """Runs of cases with the true values `truth` along `policy`, without an early stop."""
         full = self.beliefs_.decisions(self.predictor_.full_proba(truth))
-        return full_runs(self._run(truth, policy, budget), full, self.schema_, labels)
+        return full_runs(self._run(truth, policy, limit), full, self.schema_, self.prices_, labels)
 
     @cached_property
     def _runs(self) -> RunMemory:
@@ -946,7 +1025,12 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
         return {name: value for name, value in super().__getstate__().items() if name != "_runs"}
 
     def _run(
-        self, truth: EncodedRows, policy: Policy, budget: float, stop: Stopping | None = None, or_longer: bool = False
+        self,
+        truth: EncodedRows,
+        policy: Policy,
+        limit: np.ndarray,
+        stop: Stopping | None = None,
+        or_longer: bool = False,
     ) -> Trajectory:
         """Cases of which nothing is known along `policy` until the budget or the features are used up, or they stop."""
 
@@ -954,21 +1038,21 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             blocks, found = self._blocks(len(truth)), []
             for part in track(blocks, "blocks of cases", len(blocks), self.progress):
                 state, cells = self._nothing_known(truth, part, policy), truth.values[part]
-                state.left = np.full(len(cells), budget)
+                state.remaining = np.tile(limit, (len(cells), 1))
                 found.append(run_episodes(state, cells, policy, stop, self.progress))
             return found[0] if len(found) == 1 else Trajectory.concatenated(found)
 
         beliefs = (self.beliefs_, self.beliefs_.predictor, self.beliefs_.calibration, self.beliefs_.novelty)
         made_with = (policy, stop, *beliefs, self.schema_, self.prices_, self._risk_weight())
-        return self._runs.run(truth, made_with, budget, run, or_longer)
+        return self._runs.run(truth, made_with, limit, run, or_longer)
 
-    def _runs_of_folds(self, budget: float) -> FullRuns | None:
+    def _runs_of_folds(self, limit: np.ndarray) -> FullRuns | None:
         """Runs of training rows along policies that were fitted without them; None where that is impossible."""
         folds = self._cross_fit()
         if folds is None:
             return None
         weight = self._risk_weight()
-        return runs_of_folds(folds, self.beliefs_, self.schema_, self.prices_, budget, weight, self.progress)
+        return runs_of_folds(folds, self.beliefs_, self.schema_, self.prices_, limit, weight, self.progress)
 
     def _usual_shares(self) -> np.ndarray:
         """(C,) shares of the classes among the training rows, none of them 0; equal where these are not kept."""
@@ -1026,26 +1110,35 @@ class FeatureAcquirer(ClassifierMixin, BaseEstimator):
             if available is None
             else check_mask(available, shape, "available", self.features_)
         )
-        left = check_budget(self.budget if budget is None else budget, n)
+        left = self._limits(budget, n)
         mask = self.schema_.any_column(rows.observed)
         weight = self._risk_weight()
         return Acquisition(self.schema_, self.prices_, self.beliefs_, rows, mask, allowed, left, risk_weight=weight)
 
-    def _final_states(self, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+    def _limits(self, budget: Any, n: int) -> np.ndarray:
+        """(n, R) the limits of a budget; None = the selector's own."""
+        return self.prices_.limits(self.budget if budget is None else budget, n)
+
+    def _one_run(self, limits: Sequence[np.ndarray], policy: Policy) -> bool:
+        """Whether one run under the largest budget serves all: the others are its prefixes."""
+        only_money = all(np.isinf(limit[1:]).all() for limit in limits)
+        return only_money and self.prices_.uniform and not policy.depends_on_budget(self.prices_)
+
+    def _final_states(self, X: Any, budgets: Sequence[Any], policy: Policy | None = None) -> list[FinalState]:
         """See `askwise.evaluation.final_states`."""
-        truth = self._encode(X)
+        truth, limits = self._encode(X), self.prices_.limits_of_each(budgets)
         chosen = self._policy_for(truth) if policy is None else policy
-        if self.prices_.uniform and not chosen.depends_on_budget(self.prices_):
-            most = float(max(budgets, default=0.0))
-            return ends_of_one_run(self._run(truth, chosen, most, self.pays_off_, or_longer=True), budgets)
-        n_jobs = max(1, min(len(budgets), effective_n_jobs(self.n_jobs)))
-        shares = np.array_split(np.array(budgets, dtype=float), n_jobs)
+        if self._one_run(limits, chosen):
+            most = np.max(limits, axis=0)
+            return ends_of_one_run(self._run(truth, chosen, most, self.pays_off_, or_longer=True), limits)
+        n_jobs = max(1, min(len(limits), effective_n_jobs(self.n_jobs)))
+        shares = np.array_split(np.array(limits, dtype=float), n_jobs)
         show = self.progress if n_jobs == 1 else False
         jobs = (delayed(self._ends)(truth, share, chosen, show) for share in shares)
         return [end for ends in Parallel(n_jobs=n_jobs)(jobs) for end in ends]
 
     def _ends(self, truth: EncodedRows, budgets: np.ndarray, policy: Policy, progress: bool | str) -> list[FinalState]:
-        """The final states under each budget, block by block."""
+        """The final states under each of the budgets (B, R), block by block."""
         blocks = [self._nothing_known(truth, part, policy) for part in self._blocks(len(truth), n_copies=len(budgets))]
         ends = [
             ends_of_each_budget(state, truth.values[state.ids], policy, self.pays_off_, budgets, progress)

@@ -7,11 +7,11 @@ are carried forward.
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 
 from askwise.assessments import Assessments, OnRequest, Recorded
@@ -19,10 +19,9 @@ from askwise.epistemic import Assessment, BeliefModel
 from askwise.errors import AskwiseError
 from askwise.predict.belief import Belief
 from askwise.progress import track
-from askwise.table.prices import Prices, affordable
+from askwise.table.prices import TIME, Prices, affordable
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
-from askwise.table.subsets import extended
 from askwise.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Acquisition:
     available
         (n, M) features that can be acquired.
     left
-        (n,) budget left.
+        (n,) money left, or (n, R) what is left of each resource of the prices.
     risk_weight
         The weight of epistemic uncertainty in a gain, for policies that do not set their own.
     ids
@@ -87,11 +86,14 @@ class Acquisition:
         self.rows = rows
         self.mask = mask
         self.available = available
-        self.left = left
+        if left.ndim == 1:
+            left = np.column_stack([left, np.full((len(left), len(prices.resources) - 1), np.inf)])
+        self.remaining = left
         self.risk_weight = risk_weight
         self.ids = np.arange(len(rows)) if ids is None else ids
         self.pending: np.ndarray | None = None  # (n, M) ordered and paid, not known yet; None = nothing
-        self.late: np.ndarray | None = None  # (n, M) what cannot be back in time; None = nothing
+        self.waiting: np.ndarray | None = None  # (n, M) time until what is pending is back; None = nothing
+        self.until: np.ndarray | None = None  # (n,) time until a deadline; None = there is none
         self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
         self._priced: tuple[np.ndarray, np.ndarray] | None = None  # a mask, and the prices where these are known
         self._belief: Belief | None = None
@@ -104,10 +106,42 @@ class Acquisition:
         return other  # `receive` replaces the other arrays and never writes into them
 
     @property
+    def left(self) -> np.ndarray:
+        """(n,) money left; a policy that plans with the budget reads this."""
+        return self.remaining[:, 0]
+
+    @left.setter
+    def left(self, money: np.ndarray) -> None:
+        self.remaining = np.column_stack([money, self.remaining[:, 1:]])
+
+    @property
+    def purses(self) -> list[tuple[Prices, np.ndarray]]:
+        """Each resource as prices of its own, with (n,) what is left of it, money first."""
+        return [(part, self.remaining[:, k]) for k, part in enumerate(self.prices.parts)]
+
+    @property
+    def weighed_now(self) -> np.ndarray:
+        """(n, M) what gains are divided by: money now, plus the weight of other resources times what they take now."""
+        return self.prices.weigh(self.amounts_now) if self.prices.weights else self.prices_now
+
+    @property
+    def amounts_now(self) -> np.ndarray:
+        """(n, M, R) what each feature takes of each resource now."""
+        return np.stack([self.prices_now, *map(self._now, range(1, self.remaining.shape[1]))], axis=2)
+
+    def _now(self, k: int) -> np.ndarray:
+        """(n, M) what each feature takes now of resource number `k`; what is out has paid the set-up, and itself."""
+        prices = self.prices.of(self.prices.resources[k])
+        if self.pending is None:
+            return prices.now(self.mask)
+        over = self.prices.resources[k] != TIME  # a set-up that is not over saves no time yet
+        return np.where(self.pending, 0.0, prices.now(self.mask | self.pending if over else self.mask))
+
+    @property
     def prices_now(self) -> np.ndarray:
-        """(n, M) what each feature costs now; computed once per state."""
-        if self.pending is not None:  # what is out has paid the set-up, and itself
-            return np.where(self.pending, 0.0, self.prices.now(self.mask | self.pending))
+        """(n, M) what each feature costs now, in money; computed once per state."""
+        if self.pending is not None:
+            return self._now(0)
         if self._priced is None or self._priced[0] is not self.mask:
             now = self.prices.now(self.mask)
             now.flags.writeable = False
@@ -155,12 +189,13 @@ class Acquisition:
             self.rows.take(rows),
             self.mask[rows],
             self.available[rows],
-            self.left[rows],
+            self.remaining[rows],
             risk_weight=self.risk_weight,
             ids=self.ids[rows],
         )
         taken.pending = None if self.pending is None else self.pending[rows]
-        taken.late = None if self.late is None else self.late[rows]
+        taken.waiting = None if self.waiting is None else self.waiting[rows]
+        taken.until = None if self.until is None else self.until[rows]
         return taken
 
     def part(self, rows: np.ndarray) -> Acquisition:
@@ -176,22 +211,41 @@ class Acquisition:
 
     def _open(self) -> np.ndarray:
         """(n, M) what `buyable` features would be without rules of the house."""
-        within = affordable(self.prices_now, self.left[:, None])
+        within = self.within()
         matters = self.schema.any_column(self.beliefs.predictor.open_columns(self.rows))
         if self.schema.rules is not None:
             matters = matters | self.schema.rules.leading
-        for held in (self.pending, self.late):
-            matters = matters if held is None else matters & ~held
+        if self.pending is not None:
+            matters = matters & ~self.pending
         return ~self.mask & self.available & within & matters
 
-    def order(self, features: list[int]) -> float:
-        """Pay for features of the one case now, whose values come later by `receive`; returns what they cost."""
-        before = self.mask if self.pending is None else self.mask | self.pending
+    def within(self) -> np.ndarray:
+        """(n, M) features that what is left of every resource pays for, and whose results are back by the deadline."""
+        found = np.asarray(affordable(self.prices_now, self.remaining[:, :1]))
+        for k in range(1, self.remaining.shape[1]):
+            found = found & affordable(self._now(k), self.remaining[:, [k]])
+        if self.until is not None:
+            hours = self._now(self.prices.resources.index(TIME)) if self.prices.time is not None else 0.0
+            found = found & affordable(hours, self.until[:, None])
+        return found
+
+    def order(self, feature: int, hours: float | None = None) -> np.ndarray:
+        """Pay for a feature of the one case now, whose value comes later by `receive`; returns (R,) what it takes.
+
+        Time passes once the result is back, so that results that are out together take the longest. `hours` is how long
+        it takes, None = as in the prices.
+        """
+        paid = self.amounts_now[0, feature]
         wanted = np.zeros_like(self.mask)
-        wanted[0, features] = True
-        paid = float(self.prices.added(before, wanted)[0, 0])
+        wanted[0, feature] = True
+        charged = paid.copy()
+        if self.prices.time is not None:
+            k = self.prices.resources.index(TIME)
+            paid[k] = paid[k] if hours is None else hours
+            charged[k] = 0.0
+            self.waiting = np.where(wanted, paid[k], 0.0 if self.waiting is None else self.waiting)
         self.pending = wanted if self.pending is None else self.pending | wanted
-        self.left = np.maximum(self.left - paid, 0.0)
+        self.remaining = np.maximum(self.remaining - charged, 0.0)
         return paid
 
     def barred(self) -> np.ndarray:
@@ -206,7 +260,7 @@ class Acquisition:
 
         Those that are free; and all, where something mandatory is still to come, because nothing else is buyable then.
         """
-        free = buyable & (self.prices_now == 0)
+        free = buyable & (self.weighed_now == 0)
         if self.schema.rules is None or not self.schema.rules.must.any():
             return free
         obliged = self.schema.rules.obliged(self._open(), self.mask, self.rows.values)
@@ -226,22 +280,25 @@ class Acquisition:
 
         Features that are free come first, then the highest score, ties to the lowest index; -inf is never acquired.
         """
-        scores = np.full(self.mask.shape, -np.inf)
-        buying = np.any(buyable, axis=1)
-        if buying.any():
-            scores[buying] = checked_scores(policy, self if buying.all() else self.part(buying))
-        scores = np.where(buyable, scores, -np.inf)
-        free = buyable & (self.prices_now == 0)
-        ranked = np.where(free, np.inf, scores)
+        ranked, scores = self.ranked(policy, buyable)
         if self.schema.rules is not None:  # what is mandatory is also asked where the policy would rather not
             ranked = np.where(self.required(buyable) & np.isneginf(ranked), np.finfo(float).min, ranked)
         choice = ranked.argmax(axis=1)
         choice[np.isneginf(ranked.max(axis=1))] = -1
         return choice, scores
 
+    def ranked(self, policy: Policy, buyable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of the `buyable` features, (n, M), inf for what is free and -inf for others; and as they are."""
+        scores = np.full(self.mask.shape, -np.inf)
+        buying = np.any(buyable, axis=1)
+        if buying.any():
+            scores[buying] = checked_scores(policy, self if buying.all() else self.part(buying))
+        scores = np.where(buyable, scores, -np.inf)
+        return np.where(buyable & (self.weighed_now == 0), np.inf, scores), scores
+
     def next_features(self, policy: Policy, buyable: np.ndarray) -> np.ndarray:
         """`choose` without the scores, (n,): they are only computed where there is something to choose between."""
-        free = buyable & (self.prices_now == 0)
+        free = buyable & (self.weighed_now == 0)
         n_buyable, has_free = buyable.sum(axis=1), free.any(axis=1)
         choice = np.where(has_free[:, None], free, buyable).argmax(axis=1)
         choice[n_buyable == 0] = -1
@@ -252,12 +309,20 @@ class Acquisition:
         return choice
 
     def receive(self, features: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns the prices paid, (n,)."""
+        """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns (n, R) what is paid."""
         rows = np.flatnonzero(features >= 0)
-        paid = np.zeros(len(features))
-        paid[rows] = self.prices_now[rows, features[rows]]
-        self.left = np.maximum(self.left - paid, 0.0)
-        self.reveal(extended(self.mask, features), cells)
+        paid = np.zeros(self.remaining.shape)
+        paid[rows, 0] = self.prices_now[rows, features[rows]]
+        for k in range(1, self.remaining.shape[1]):
+            paid[rows, k] = self._now(k)[rows, features[rows]]
+        if self.waiting is not None:  # time passes until a result is back, for all that is out
+            time = self.prices.resources.index(TIME)
+            paid[rows, time] += self.waiting[rows, features[rows]]
+            self.waiting = np.maximum(self.waiting - paid[:, [time]], 0.0)
+        self.remaining = np.maximum(self.remaining - paid, 0.0)
+        mask = self.mask.copy()
+        mask[rows, features[rows]] = True
+        self.reveal(mask, cells)
         return paid
 
     def reveal(self, mask: np.ndarray, cells: np.ndarray) -> None:
@@ -302,7 +367,7 @@ def checked_scores(policy: Policy, state: Acquisition) -> np.ndarray:
 def purchases(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Acquire until every row is finished; yields (features, prices paid) after each step, -1 = no feature.
+    """Acquire until every row is finished; yields (features, what is paid (n, R)) after each step, -1 = no feature.
 
     Examples
     --------
@@ -319,8 +384,8 @@ def purchases(
     >>> state.left[:] = 2
     >>> for features, prices_paid in purchases(state, truth.values, selector.policy_):
     ...     print(features.shape, prices_paid.tolist())
-    (2,) [1.0, 1.0]
-    (2,) [1.0, 1.0]
+    (2,) [[1.0], [1.0]]
+    (2,) [[1.0], [1.0]]
     """
     done = np.zeros(len(state.mask), dtype=bool)
     while True:
@@ -343,7 +408,7 @@ def purchases(
 def steps(
     state: Acquisition, truth: np.ndarray, policy: Policy, stop: Stopping | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, Assessment]]:
-    """`purchases` with what is said after each: yields (features, prices paid, assessment), first the start.
+    """`purchases` with what is said after each: yields (features, what is paid, assessment), first the start.
 
     Examples
     --------
@@ -360,12 +425,12 @@ def steps(
     >>> state.left[:] = 1
     >>> for features, prices_paid, said in steps(state, truth.values, selector.policy_):
     ...     print(prices_paid.tolist(), said.proba.shape)
-    [0.0, 0.0] (2, 3)
-    [1.0, 1.0] (2, 3)
+    [[0.0], [0.0]] (2, 3)
+    [[1.0], [1.0]] (2, 3)
     """
     n = len(state.mask)
     found = state.beliefs.assess(state.belief, state.rows)
-    yield np.full(n, -1), np.zeros(n), found
+    yield np.full(n, -1), np.zeros_like(state.remaining), found
     for choice, paid in purchases(state, truth, policy, stop):
         bought = choice >= 0
         found = found.replaced(bought, state.beliefs.assess(state.belief_of(bought), state.rows.take(bought)))
@@ -406,6 +471,7 @@ def run_episodes(
     done = list(track(buying, "acquiring", most_steps, progress))
     n, bought = len(start), done[1:] if reads_belief else done
     order = np.stack([step[0] for step in bought], axis=1) if bought else np.empty((n, 0), dtype=int)
+    paid = np.stack([step[1] for step in bought], axis=1) if bought else np.empty((n, 0, len(state.prices.resources)))
     said: Assessments
     if reads_belief:
         said = Recorded([step[2] for step in done])
@@ -413,7 +479,8 @@ def run_episodes(
         said = OnRequest(state.beliefs, state.schema, state.rows, state.available, start, order)
     return Trajectory(
         order=order,
-        costs=np.stack([step[1] for step in bought], axis=1) if bought else np.empty((n, 0)),
+        costs=np.ascontiguousarray(paid[:, :, 0]),
+        further={name: np.ascontiguousarray(paid[:, :, k]) for k, name in enumerate(state.prices.resources) if k},
         said=said,
         start=start,
         features=list(state.schema.features),
@@ -453,7 +520,7 @@ class RunMemory:
     """Probabilities in a run that is kept: of larger ones, none is."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[tuple[bytes, str], float, Trajectory]] = []
+        self._kept: list[tuple[tuple[bytes, str], np.ndarray, Trajectory]] = []
 
     def __reduce__(self) -> Any:
         return RunMemory, ()
@@ -462,7 +529,7 @@ class RunMemory:
         self,
         truth: EncodedRows,
         made_with: Sequence[Any],
-        budget: float,
+        budget: np.ndarray,
         run: Callable[[], Trajectory],
         or_longer: bool = False,
     ) -> Trajectory:
@@ -474,12 +541,14 @@ class RunMemory:
             The encoded cases.
         made_with
             All that decides what happens to them, besides the budget.
+        budget
+            (R,) the limit of each resource.
         or_longer
             Whether a run with more money will do: where money only decides how far it goes.
         """
         rows, made = _content(truth), _digest(made_with)
-        for known, money, kept in reversed(self._kept):
-            if known == (rows, made) and (money >= budget if or_longer else money == budget):
+        for known, limit, kept in reversed(self._kept):
+            if known == (rows, made) and (np.all(limit >= budget) if or_longer else np.all(limit == budget)):
                 return kept
         found = run()
         made = _digest(made_with)  # again: a policy may keep a record of its own
@@ -495,11 +564,20 @@ def _content(rows: EncodedRows) -> bytes:
 
 
 def _digest(parts: Sequence[Any]) -> str | None:
-    """What tells these objects from others, by all that they hold; None where that cannot be read."""
+    """What tells these objects from others, by all that they hold; None where that cannot be read.
+
+    Equal objects may have different digests, which costs a run; different ones never have the same.
+    """
+    content = blake2b()
+
+    def add(array: pickle.PickleBuffer) -> None:
+        content.update(array.raw())  # not copied; its shape and type are in what is pickled
+
     try:
-        return str(joblib.hash(tuple(parts)))
+        content.update(pickle.dumps(tuple(parts), protocol=5, buffer_callback=add))
     except Exception:  # what objects of users raise that cannot be pickled is theirs
         return None
+    return content.hexdigest()
 
 
 class PolicyMasks:

@@ -39,7 +39,8 @@ def default_budgets(prices: Prices) -> list[float]:
 
 
 class FinalState(NamedTuple):
-    """The final state of cases: prediction (n, C), price paid (n,), and known features (n, M).
+    """The final state of cases: prediction (n, C), price paid (n,), known features (n, M), and what was spent of the
+    resources other than money (n, R - 1).
 
     Examples
     --------
@@ -58,6 +59,7 @@ class FinalState(NamedTuple):
     proba: np.ndarray
     spent: np.ndarray
     mask: np.ndarray
+    further: np.ndarray
 
     @classmethod
     def concatenated(cls, parts: Sequence[FinalState]) -> FinalState:
@@ -65,7 +67,7 @@ class FinalState(NamedTuple):
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy | None = None) -> list[FinalState]:
+def final_states(acquirer: Any, X: Any, budgets: Sequence[Any], policy: Policy | None = None) -> list[FinalState]:
     """The final state of each case under each budget; `X` holds the true values.
 
     Parameters
@@ -90,14 +92,20 @@ def final_states(acquirer: Any, X: Any, budgets: Sequence[float], policy: Policy
     return found
 
 
-def ends_of_one_run(run: Trajectory, budgets: Sequence[float]) -> list[FinalState]:
-    """Final states under each budget from one run under the largest: with equal prices the others are its prefixes."""
+def ends_of_one_run(run: Trajectory, limits: Sequence[np.ndarray]) -> list[FinalState]:
+    """Final states under each limit of money, from one run under the largest: at equal prices, others are its prefixes.
+
+    Each of the `limits` is (R,), that of money first.
+    """
     rows = np.arange(len(run.order))
     spent = np.column_stack([np.zeros(len(rows)), run.costs.cumsum(axis=1)])
     ends = []
-    for budget in budgets:
-        last = affordable(spent, budget).sum(axis=1) - 1
-        ends.append(FinalState(run.proba[rows, last], spent[rows, last], run.known_after(last)))
+    for limit in limits:
+        last = affordable(spent, limit[0]).sum(axis=1) - 1
+        further = np.empty((len(rows), len(run.further)))
+        for k, amounts in enumerate(run.further.values()):
+            further[:, k] = np.column_stack([np.zeros(len(rows)), amounts.cumsum(axis=1)])[rows, last]
+        ends.append(FinalState(run.proba[rows, last], spent[rows, last], run.known_after(last), further))
     return ends
 
 
@@ -109,21 +117,28 @@ def ends_of_each_budget(
     budgets: np.ndarray,
     progress: bool | str = False,
 ) -> list[FinalState]:
-    """Final states under each budget from one run of a copy of the cases for each; predictions are made at the end."""
+    """Final states under each of the `budgets` (B, R) from one run, of a copy of the cases for each.
+
+    Predictions are made at the end.
+    """
     n, most_steps = len(truth), state.mask.shape[1]
     copies = state.take(np.tile(np.arange(n), len(budgets)))
-    copies.left = np.repeat(budgets, n)
-    spent = np.zeros(len(copies.left))
+    copies.remaining = np.repeat(budgets, n, axis=0)
+    spent = np.zeros_like(copies.remaining)
     buying = purchases(copies, np.tile(truth, (len(budgets), 1)), OncePerState(policy), stop)
     for _, paid in track(buying, "acquiring", most_steps, progress):
         spent += paid
     parts = state.beliefs.proba(copies.rows, copies.complete), spent, copies.mask
     by_budget = [part.reshape(len(budgets), n, *part.shape[1:]) for part in parts]
-    return [FinalState(*arrays) for arrays in zip(*by_budget, strict=True)]
+    return [FinalState(proba, paid[:, 0], mask, paid[:, 1:]) for proba, paid, mask in zip(*by_budget, strict=True)]
 
 
-def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None) -> dict[str, float]:
+def measures(
+    y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = None, resources: Sequence[str] = ()
+) -> dict[str, float]:
     """Metrics of final states, given the labels `y` (n,) as column indices, and (C, C) what errors cost.
+
+    `resources` are the names of those other than money.
 
     Examples
     --------
@@ -147,6 +162,7 @@ def measures(y: np.ndarray, end: FinalState, error_costs: np.ndarray | None = No
         "ece": float(expected_calibration_error(y, proba)),
         "spent": float(end.spent.mean()),
         "features": float(end.mask.sum(axis=1).mean()),
+        **dict(zip(resources, end.further.mean(axis=0).tolist(), strict=False)),
     }
     if error_costs is not None:
         found["error_cost"] = float(error_costs[y, predicted].mean())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -39,7 +39,7 @@ from askwise.predict.base import SubsetPredictor, check_labels, class_positions
 from askwise.randomness import generator, seed_from
 from askwise.stopping.pays_off import PaysOff
 from askwise.table.constraints import Rule, house_rules
-from askwise.table.prices import as_prices, check_budget
+from askwise.table.prices import as_prices
 from askwise.table.rows import EncodedRows
 from askwise.table.schema import Groups, read_table
 from askwise.value import UsualGains, held_out_states
@@ -59,7 +59,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         where `clone` drops the fit, pass a fitted one as ``FrozenEstimator(model)``.
     costs
         Price of each feature: None = 1 each, an array in feature order, ``{feature name: price}`` (absent names
-        cost 1), or `askwise.Prices`. 0 = free, known from the start whenever available.
+        cost 1), or `askwise.Prices`, which also has time and other resources. 0 = free, known from the start whenever
+        available.
     groups
         ``{feature name: [columns]}``: columns that are acquired together; every other column is a feature. For
         images (N, C, H, W), ``askwise.vision.PatchGrid(4, 4)`` makes each patch a feature; the meaning of "auto" for
@@ -90,7 +91,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         for: cost}}``. Decisions then have the least expected cost, ``"greedy"`` acquires what is expected to save most
         per price (`ExpectedSaving`), and without another `stop` nothing is acquired that does not pay (`PaysOff`).
     budget
-        Default budget of `acquire`, `score` and `suggest`; None = unlimited.
+        Default budget of `acquire`, `score` and `suggest`: a number, or ``{"money": 200, "time": 24}`` if the prices
+        have such resources; None = unlimited.
     constraints
         Rules of the house, a list made with `askwise.constraints`: ``requires("mri", "x-ray")``, ``excludes(a, b)``,
         ``first(a)``, ``mandatory(a)``, ``at_most(2, of=[...])``, ``only_if(a, b, ">= 3")``, ``pilot("new question")``.
@@ -160,7 +162,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         policy: PolicyName | Policy = "auto",
         risk_weight: float = 0.1,
         error_costs: Any = None,
-        budget: float | None = None,
+        budget: float | Mapping[str, float] | None = None,
         constraints: Sequence[Rule] | None = None,
         calibration: Literal["auto"] | int | None = "auto",
         random_state: Any = None,
@@ -225,6 +227,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         X = self._table(X, reset=True, schema=schema)
         y = check_labels(X, y)
         prices = as_prices(self.costs).resolve(schema.features)
+        prices.limits(self.budget, 1)  # refuses a budget that these prices do not have
         rng = generator(self.random_state)
         self._seeds = {name: seed_from(rng) for name in ("predictor", "epistemic", "policy", "folds", "model")}
         self._sample_weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -376,7 +379,6 @@ class DynamicFeatureSelector(FeatureAcquirer):
         options.check_calibration(self.calibration)
         self._check_risk_weight()
         check_limits(self, {"n_jobs": Jobs(), "memory_limit": POSITIVE})
-        check_budget(self.budget, 1)
 
     def _check_risk_weight(self) -> None:
         if not FINITE.allows(self.risk_weight):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import pandas as pd
 
 from askwise.assessments import Assessments, Joined
 from askwise.epistemic import Assessment
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, listed
+from askwise.table.prices import MONEY
 from askwise.table.subsets import extended
 from askwise.uncertainty import Uncertainty
 
@@ -28,7 +29,9 @@ class Trajectory:
     order
         (n, T) features in order of purchase, -1 = none.
     costs
-        (n, T) price paid at each step.
+        (n, T) price paid at each step, in money.
+    further
+        (n, T) what each step took of every other resource, by its name; `amounts` has money as well.
     said
         The assessments after each step, from which the properties below are taken.
     start
@@ -63,6 +66,12 @@ class Trajectory:
     index: pd.Index | None = None
     departures: Sequence[str] | None = None
     handed_over: np.ndarray | None = None
+    further: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def amounts(self) -> dict[str, np.ndarray]:
+        """(n, T) what each step took of each resource, by its name, "money" first."""
+        return {MONEY: self.costs, **self.further}
 
     @property
     def proba(self) -> np.ndarray:
@@ -125,16 +134,23 @@ class Trajectory:
             mask = extended(mask, np.where(step < steps, self.order[:, step], -1))
         return mask
 
-    def spent_after(self, t: int) -> np.ndarray:
-        """(n,) price paid after `t` purchases."""
-        return np.asarray(self.costs[:, : self._step(t)].sum(axis=1))
+    def spent_after(self, t: int, resource: str = MONEY) -> np.ndarray:
+        """(n,) price paid after `t` purchases, or what they took of another resource."""
+        if resource not in self.amounts:
+            raise InvalidInput(
+                f"spent_after: there is no resource {resource!r} in the prices, which have {listed(self.amounts)}."
+            )
+        return np.asarray(self.amounts[resource][:, : self._step(t)].sum(axis=1))
 
     def predict(self, t: int = -1) -> np.ndarray:
         """(n,) predicted class after `t` purchases; -1 = at the end."""
         return np.asarray(self.classes[self.said.after(self._step(t)).decision])
 
     def to_frame(self) -> pd.DataFrame:
-        """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X."""
+        """One tidy row per case and step; step 0 is before the first purchase. `case` is the label of the row of X.
+
+        `cost` and `spent` are money at the step and so far; other resources have a column each: what was spent so far.
+        """
         n = len(self.order)
         bought = np.column_stack([np.zeros(n, dtype=int), self.order])
         names = np.array([*self.features, None], dtype=object)
@@ -146,6 +162,10 @@ class Trajectory:
             "feature": np.where(step == 0, None, names[bought[case, step]]),
             "cost": paid[case, step],
             "spent": paid.cumsum(axis=1)[case, step],
+            **{
+                name: np.column_stack([np.zeros(n), amounts]).cumsum(axis=1)[case, step]
+                for name, amounts in self.further.items()
+            },
             "prediction": self.classes[self.decision[case, step]],
             "agreement": self.agreement[case, step],
             "decision_is_final": self.decision_is_final[case, step],
@@ -170,6 +190,10 @@ class Trajectory:
             runs[0],
             order=np.concatenate([np.pad(r.order, m, constant_values=-1) for r, m in zip(runs, missing, strict=True)]),
             costs=np.concatenate([np.pad(run.costs, more) for run, more in zip(runs, missing, strict=True)]),
+            further={
+                name: np.concatenate([np.pad(run.further[name], more) for run, more in zip(runs, missing, strict=True)])
+                for name in runs[0].further
+            },
             said=Joined([run.said for run in runs]),
             start=np.concatenate([run.start for run in runs]),
         )

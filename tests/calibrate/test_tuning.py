@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +32,7 @@ from xgboost import XGBClassifier
 from askwise import DynamicFeatureSelector, acquisition
 from askwise.calibrate import crossfit, tuning
 from askwise.calibrate.tuning import REPRODUCTION, UNSEEN
-from askwise.calibrate.visited_states import sizes_visited
+from askwise.calibrate.visited_states import VisitedStates, sizes_visited
 from askwise.errors import InvalidInput
 from askwise.predict import ConditionalPredictor
 from askwise.stopping import stop_calibration
@@ -93,6 +94,28 @@ def test_a_factor_is_chosen_only_if_it_is_clearly_better_than_the_usual_one():
     few = np.array([[0.5] * 19, [0.4] * 19])
     assert tuning._clearly_best(few) == 0  # too few cases to tell
     assert tuning._clearly_best(np.repeat(few, 2, axis=1)) == 1
+
+
+@pytest.mark.parametrize(("given", "width"), [(None, 0.8), (0.3, 0.3)])
+def test_a_given_width_is_the_width_of_the_answer_and_none_that_of_the_completions(given, width):
+    predictor = ConditionalPredictor(MODEL, bandwidth=0.8, answer_bandwidth=given, random_state=0).fit(
+        X[TRAIN], Y[TRAIN]
+    )
+    assert predictor.answer_widths(np.array([1, 12])).tolist() == [width, width]
+
+
+def test_gains_are_learned_from_states_that_were_examined_and_only_from_them():
+    found = fitted()
+    assert found.usual_gains_ is not None
+    assert found.usual_gains_.n_states > 0
+    nowhere = np.full((2, 3), np.nan)
+    states = VisitedStates(np.arange(2), np.ones(2, dtype=int), *[np.full((2, 3), 1 / 3)] * 2, *[np.zeros(2, int)] * 2)
+    assert states.gains() is None
+    assert replace(states, expected=nowhere, actual=nowhere).gains() is None
+    one = np.array([[0.1, np.nan, np.nan], [np.nan, np.nan, np.nan]])
+    seen = replace(states, expected=one, actual=one).gains()
+    assert seen is not None
+    assert seen.case.tolist() == [0]
 
 
 def test_widths_are_those_that_can_occur():

@@ -77,3 +77,9 @@ def test_bad_input_is_refused_as_a_session_does(owner):
     for wrong, said in cases:
         with pytest.raises(InvalidInput, match=said):
             owner.next(**wrong)
+
+
+@pytest.mark.parametrize("given", ["no", 0, None])
+def test_outcomes_is_a_flag(owner, given):
+    with pytest.raises(InvalidInput, match="outcomes must be True or False"):
+        owner.next(outcomes=given)

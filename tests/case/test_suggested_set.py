@@ -56,7 +56,7 @@ def test_a_set_for_each_row_is_that_of_its_session(owner):
 
 
 def test_the_price_and_the_budget_limit_a_set_and_nothing_affordable_gives_an_empty_one(owner):
-    nothing = SuggestedSet([], 0.0, 0.0)
+    nothing = SuggestedSet([], 0.0, 0.0, {"money": 0.0})
     assert owner.start().suggest_set(0.5) == nothing
     assert owner.start(budget=0.0).suggest_set(9) == nothing
     assert len(owner.start(budget=1).suggest_set(9).features) == 1

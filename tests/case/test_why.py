@@ -61,9 +61,9 @@ def test_the_alternatives_have_their_price_and_share_of_the_gain(numbers):
     assert [other["feature"] for other in found["alternatives"]] == ["echo", "noise"]
     assert found["alternatives"][0]["price"] == 3
     assert 0 < found["alternatives"][0]["relative_gain"] < 1
-    assert found["text"].startswith("Next: Dose (2 EUR). It has the highest expected gain, weighed against its price.")
+    assert found["text"].startswith("Next: Dose (2 EUR). It is expected to tell most for its price.")
     assert " mg (" in found["text"]
-    assert "Instead (share of the gain, weighed against prices): echo (3 EUR, " in found["text"]
+    assert "Instead (and how good each is for its price, beside this one): echo (3 EUR, " in found["text"]
 
 
 def test_every_policy_and_adaptation_explains_itself(numbers):
@@ -177,3 +177,25 @@ def test_whole_numbers_are_listed_if_they_are_few_and_otherwise_given_as_a_range
         assert found["feature"] == "visits"
         answers = [group["answer"] for group in found["outcomes"]]
         assert all(set(answer) <= set("0123456789, ") for answer in answers) == listed, answers
+
+
+def test_the_answers_of_a_group_name_their_column(numbers):
+    X, y = numbers
+    said = fitted(X, y, groups={"panel": ["dose", "noise"]}).start().why()["text"]
+    assert "- dose under " in said
+
+
+def test_a_stop_says_the_decision_before_the_promise(numbers):
+    X, y = numbers
+    selector = fitted(X, y)
+    rng = np.random.default_rng(1)
+    unseen = pd.DataFrame(rng.normal(1, 1, (200, 3)), columns=X.columns)
+    selector.calibrate_stop(unseen, agreement=0.8)
+    session = selector.start(stop="calibrated")
+    session.answer("dose", 4.0)
+    found = session.why()
+    assert found["advice"] == "stop"
+    first, second, third = found["text"].split("\n")
+    assert first.startswith("Stop: ")
+    assert second.startswith("So far: high")
+    assert third == selector.stop_.promise

@@ -62,6 +62,8 @@ NOT_KEPT = {
     "OnnxModel": "a model from a file, tested below",
     "Next": "a result",
     "PolicyMasks": "while a network is trained",
+    "QuickCase": "a case",
+    "QuickSelector": "made from a selector, which is saved",
     "Reasons": "a result",
     "Report": "a result",
     "SeenGains": "while usual gains are learned",

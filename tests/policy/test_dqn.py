@@ -19,7 +19,7 @@ from askwise.errors import AskwiseError, InvalidInput
 from askwise.networks import ReplayBuffer, dueling, folded
 from askwise.policy import DQN
 from askwise.policy.base import PolicyContext
-from askwise.policy.dqn import _update
+from askwise.policy.dqn import _Episode, _update
 from askwise.predict import ImputedPredictor, wrap
 from askwise.table.prices import Prices
 from askwise.table.rows import EncodedRows
@@ -134,6 +134,19 @@ def test_a_row_has_its_own_scores_and_nothing_is_changed():
     for r in range(4):
         alone = policy.scores(known(state.rows.values[[r]], state.mask[[r]]))[0]
         assert_allclose(alone[~state.mask[r]], scores[r][~state.mask[r]], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("exploration", "greedy"), [(0.0, True), (1.0, False)])
+def test_a_step_explores_as_often_as_it_is_told(exploration, greedy):
+    made, policy = problem(), fitted()
+    episode = _Episode(made, made.held_out(), np.arange(30) % len(made.rows), policy)
+
+    def second(inputs):  # values the second feature most, whatever is known
+        return torch.tensor([[0.0, 1.0, 0.0]]).repeat(len(inputs), 1)
+
+    _, action, *_ = episode.step(second, exploration, np.random.default_rng(0))
+    assert (len(set(action.tolist())) == 1) == greedy
+    assert not greedy or action[0] == 1
 
 
 # The reward

@@ -171,7 +171,7 @@ def test_once_the_gate_is_known_half_is_what_the_labels_of_similar_rows_say_and_
     assert_allclose(selector.ranking(known), mixed)
     assert_allclose(selector.gains(known), mixed)
     number = gated.outcomes.number(values)
-    assert_allclose(gated.usual.argmax(axis=1)[number] // 3, switch.X["switch"][:10])
+    assert_allclose(gated.told_at_once().argmax(axis=1)[number] // 3, switch.X["switch"][:10])
 
 
 def test_in_cube_nm_all_purchases_are_of_the_context_and_of_the_block_that_it_names():

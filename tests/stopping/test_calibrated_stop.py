@@ -272,7 +272,7 @@ def test_without_rows_training_rows_are_cross_fitted_and_the_promise_is_an_estim
     X, y = drawn(120, 0)
     priced = DynamicFeatureSelector(fitted.estimator_, epistemic=None, random_state=0).fit(X.fillna(0), y)
     at_start = priced.start().report()["decision_is_final"]
-    runs = priced._runs_of_folds(np.inf)
+    runs = priced._runs_of_folds(priced.prices_.limits(None, 1)[0])
     assert runs is not None
     assert runs.certainty[:, 0].min() >= at_start, "else all may stop without a test of that"
     with pytest.raises(InvalidInput, match="needs X_cal"):

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from askwise import DynamicFeatureSelector, InvalidInput
 from askwise.epistemic import Assessment
+from askwise.errors import AskwiseWarning
 from askwise.stopping.handover import HandoverGoal, calibrated_handover, p_values_of_means
 from askwise.uncertainty import Uncertainty
 
@@ -41,7 +42,7 @@ def test_the_accuracy_is_kept_on_fresh_cases():
         found, labels, _ = assessed(np.random.default_rng(seed), 2400)
         fresh, _, u = assessed(np.random.default_rng(10_000 + seed), 5_000)
         try:
-            rule = calibrated_handover(found, labels, HandoverGoal(accuracy=0.9), None, None, np.inf)
+            rule = calibrated_handover(found, labels, HandoverGoal(accuracy=0.9), None, None, np.inf, np.arange(2))
         except InvalidInput:  # nothing is promised
             continue
         decided = ~rule.hands_over(fresh)
@@ -57,7 +58,7 @@ def test_costs_of_errors_are_kept_below_a_mean():
     kept = []
     for seed in range(40):
         found, labels, _ = assessed(np.random.default_rng(seed), 4000)
-        rule = calibrated_handover(found, labels, HandoverGoal(error_cost=0.5), costs, None, np.inf)
+        rule = calibrated_handover(found, labels, HandoverGoal(error_cost=0.5), costs, None, np.inf, np.arange(2))
         fresh, _, u = assessed(np.random.default_rng(10_000 + seed), 20_000)
         decided = ~rule.hands_over(fresh)
         kept.append(4 * (u[decided] / 2).mean() <= 0.5)
@@ -81,12 +82,12 @@ def test_what_cannot_be_promised_is_refused():
     with pytest.raises(InvalidInput, match="accuracy must be between 0 and 1"):
         HandoverGoal(accuracy=95)
     with pytest.raises(InvalidInput, match="needs a selector with error_costs"):
-        calibrated_handover(found, labels, HandoverGoal(error_cost=1.0), None, None, np.inf)
+        calibrated_handover(found, labels, HandoverGoal(error_cost=1.0), None, None, np.inf, np.arange(2))
     with pytest.raises(InvalidInput, match=r"needs at least 3\d\d\d rows"):
-        calibrated_handover(found, labels, HandoverGoal(accuracy=0.999), None, None, np.inf)
+        calibrated_handover(found, labels, HandoverGoal(accuracy=0.999), None, None, np.inf, np.arange(2))
     guessed = rng.integers(2, size=600)
     with pytest.raises(InvalidInput, match=r"cannot promise accuracy=0\.95"):
-        calibrated_handover(found, guessed, HandoverGoal(accuracy=0.95), None, None, np.inf)
+        calibrated_handover(found, guessed, HandoverGoal(accuracy=0.95), None, None, np.inf, np.arange(2))
 
 
 def test_a_batch_and_a_session_hand_over_the_same_cases(fitted):
@@ -133,6 +134,24 @@ def test_too_few_rows_are_told_from_too_many_errors():
     found = assessed(np.random.default_rng(0), 60)[0]
     easy = np.where(np.arange(60) < 3, 1, 0)  # 95 % are right, and 20 rows cannot show 90 %
     with pytest.raises(InvalidInput, match="too few to show"):
-        calibrated_handover(found, easy, HandoverGoal(accuracy=0.9), None, None, np.inf)
+        calibrated_handover(found, easy, HandoverGoal(accuracy=0.9), None, None, np.inf, np.arange(2))
     with pytest.raises(InvalidInput, match="no measure of uncertainty"):
-        calibrated_handover(found, 1 - easy, HandoverGoal(accuracy=0.9), None, None, np.inf)
+        calibrated_handover(found, 1 - easy, HandoverGoal(accuracy=0.9), None, None, np.inf, np.arange(2))
+
+
+def test_a_rare_class_that_is_decided_wrongly_is_said():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1500, 3)), columns=list("abc"))
+    truth = rng.random(1500) < 0.06
+    X["a"] += 1.2 * truth  # hardly to be told from the others
+    y = np.where(truth, "ill", "well")
+    selector = DynamicFeatureSelector(LogisticRegression(), epistemic=None, random_state=0).fit(X[:500], y[:500])
+    with pytest.warns(AskwiseWarning, match="cases of 'ill' .* are: they are too few to count among all"):
+        rule = selector.calibrate_handover(X[500:], y[500:], accuracy=0.9)
+    ill, well = rule.classes
+    assert (ill.label, well.label) == ("ill", "well")
+    assert sum(rule.by_class["decided"]) == rule.n_decided
+    assert ill.right < 0.6 < well.right
+    mean = (ill.right * ill.decided + well.right * well.decided) / rule.n_decided
+    assert mean == pytest.approx(1 - rule.mean_loss)
+    assert f"'ill' {100 * ill.right:.3g}% of {ill.decided}" in repr(rule)

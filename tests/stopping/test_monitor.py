@@ -166,3 +166,22 @@ def test_what_is_not_known_of_a_case_is_none():
     monitor.update([True, False], decided=["a", None], novelty=[None, 2])
     assert [name for _, name in monitor.parts] == ["a"]
     assert monitor.strangeness.n_cases == 1
+
+
+def test_promised_classes_and_subgroups_have_equal_parts_of_the_error():
+    """Whoever comes first has no more of it, and all together no more than there is."""
+    monitor = StopMonitor(0.1, 0.1, classes=["a", "b"], subgroups=["x", "y"])
+    monitor.update([False] * 3, decided=["b", "a", "c"], subgroup=["y", "x", "y"])
+    rows = monitor.report()["rows"]
+    assert [row["promised"] for row in rows if row["name"] == "c"] == [None]
+    parts = [row["needed"] for row in rows if row["of"] != "all" and row["promised"] is not None]
+    assert len(parts) == 4
+    assert sum(1 / needed for needed in parts) == pytest.approx(0.02)
+    assert len(set(parts)) == 1
+
+
+@pytest.mark.parametrize("given", [None, "ill", 3])
+def test_classes_and_subgroups_are_lists(given):
+    for name in ("classes", "subgroups"):
+        with pytest.raises(InvalidInput, match=f"StopMonitor: {name} must be a list of labels"):
+            StopMonitor(0.1, **{name: given})

@@ -367,3 +367,20 @@ def test_an_answer_to_a_pilot_item_is_text_a_number_or_a_boolean(value):
     assert session.report()["pilot"] == {}
     session.answer("sleep", np.float64(2.0))
     assert json.loads(json.dumps(session.report(), allow_nan=False))["pilot"] == {"sleep": 2.0}
+
+
+def test_a_file_with_a_byte_order_mark_is_read_and_what_is_no_file_is_refused(tmp_path):
+    path = tmp_path / "rules.toml"
+    path.write_bytes(b'\xef\xbb\xbffirst = ["a"]\n')
+    assert read_rules(path) == [first("a")]
+    wrong: list[Any] = [None, 3, ["rules.toml"]]
+    for given in wrong:
+        with pytest.raises(InvalidInput, match="path must be that of a TOML file"):
+            read_rules(given)
+
+
+def test_a_feature_of_a_rule_is_a_name():
+    for given in (np.array(["a", "b"]), ["a", "b"], {"a": 1}):
+        for make in (requires, excludes):
+            with pytest.raises(InvalidInput, match="a feature must be the name of one"):
+                make(given, given)

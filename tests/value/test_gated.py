@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2_contingency, entropy
 
 from askwise.table.schema import read_table
-from askwise.value.gated import GatedGains, GateOutcomes, _dependence
+from askwise.value.gated import GatedGains, GateOutcomes, _counts, _dependence
 
 NUMBERS = np.zeros(6, dtype=bool)
 
@@ -27,7 +27,7 @@ def gated_rows(n=600, seed=0):
 
 def learned(gates=(0,), n=600):
     X, y = gated_rows(n)
-    return GatedGains.learned(np.array(gates), X, X, y, read_table(X)[0])
+    return GatedGains.learned(np.array(gates), X, y, read_table(X)[0])
 
 
 def test_clusters_of_a_group_do_not_follow_the_noise_around_zero_and_one():
@@ -64,25 +64,51 @@ def test_categories_and_missing_cells_have_outcomes():
 def test_dependence_is_chi_square_within_each_outcome():
     rng = np.random.default_rng(0)
     number, code, labels = rng.integers(0, [[2], [4], [3]], size=(3, 300))
-    square, chance, n_rows = _dependence(number, code, labels, 3)
+    counts = _counts(number, code, labels, (3, 4, 3))
+    assert_array_equal(counts.sum(axis=(1, 2)), [np.sum(number == 0), np.sum(number == 1), 0])
+    square, chance = _dependence(counts)
     for k in (0, 1):
         rows = number == k
         table = np.histogram2d(code[rows], labels[rows], bins=(4, 3))[0]
         found = chi2_contingency(table, correction=False)
         assert square[k] == pytest.approx(found.statistic)
         assert chance[k] == pytest.approx(found.dof + np.sqrt(2 * found.dof))
-    assert (square[2], chance[2], n_rows[2]) == (0, 0, 0)
+    assert (square[2], chance[2]) == (0, 0)
 
 
 def test_what_matters_after_each_outcome_is_told_from_noise():
     found = learned()
-    assert found.usual.shape == (2, 6)
-    assert_array_equal(found.usual.argmax(axis=1), [1, 2])
-    others = found.usual.copy()
+    told = found.told_at_once()
+    assert told.shape == (2, 6)
+    assert_array_equal(told.argmax(axis=1), [1, 2])
+    others = told.copy()
     others[[0, 1], [1, 2]] = 0
-    assert others.max() < 0.1 * found.usual.max()
+    assert others.max() < 0.1 * told.max()
     assert found.trust[0, 1] > 0.8
     assert found.trust[0, 2:].max() < 0.6
+
+
+def test_what_is_known_by_now_is_not_told_again():
+    """Whatever the gate says, columns 1 to 3 are the class, each with errors of its own."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (4000, 5)).astype(float), rng.integers(0, 2, 4000)
+    for column, right in ((1, 0.9), (2, 0.85), (3, 0.75)):
+        X[:, column] = np.where(rng.random(4000) < right, y, 1 - y)
+    found = GatedGains.learned(np.array([0]), X, y, read_table(X)[0])
+    values, mask = np.full((3, 5), np.nan), np.zeros((3, 5), dtype=bool)
+    values[:, 0], mask[:, 0] = 1, True
+    values[1, 1], values[2, 1:3], mask[1, 1], mask[2, 1:3] = 1, [1, 1], True, True
+    told = found.told(np.ones(3, dtype=int), mask, values)
+
+    def information(prior, right):  # of a binary symmetric channel
+        after = np.array([prior * right + (1 - prior) * (1 - right), prior * (1 - right) + (1 - prior) * right])
+        likely = np.array([prior * right, prior * (1 - right)]) / after
+        return entropy([prior, 1 - prior]) - after @ entropy(np.stack([likely, 1 - likely]), axis=0)
+
+    both = 0.9 * 0.85 / (0.9 * 0.85 + 0.1 * 0.15)
+    assert_allclose(told[0, 1:4], [information(0.5, right) for right in (0.9, 0.85, 0.75)], atol=0.03)
+    assert_allclose(told[1:, 3], [information(0.9, 0.75), information(both, 0.75)], atol=0.02)
+    assert_allclose(told[:, 4], 0, atol=0.002)
 
 
 def test_of_several_gates_it_is_the_one_after_which_features_tell_most():
@@ -95,15 +121,15 @@ def test_where_no_gate_is_known_the_gains_are_those_of_the_case():
     values[1:, 0], mask[1:, 0] = [0, 1], True
     mixed = found.mixed(gain, mask, values)
     assert_array_equal(mixed[0], gain[0])
-    assert_allclose(mixed[1:], (found.trust * 0.1 + found.usual) / 2)
+    assert_allclose(mixed[1:], (found.trust * 0.1 + found.told_at_once()) / 2)
     assert_array_equal(gain, 0.1)
 
 
 def test_rare_outcomes_leave_it_to_the_case():
     X, y = gated_rows(400)
     X[:5, 0] = 7.0
-    found = GatedGains.learned(np.array([0]), X, X, y, read_table(X)[0])
-    assert_array_equal(found.usual[2], 0)
+    found = GatedGains.learned(np.array([0]), X, y, read_table(X)[0])
+    assert_allclose(found.told_at_once()[2], 0, atol=1e-12)
     assert_array_equal(found.trust[2], 1)
 
 

@@ -248,8 +248,7 @@ def _acquire_until(state: Acquisition, truth: np.ndarray, policy: Policy, size: 
     if state.schema.rules is not None:  # what may come next changes with each feature
         _acquire_one_by_one(state, truth, policy, wanted)
         return
-    _, scores = state.choose(policy, buyable)
-    ranked = np.where(buyable & (state.prices_now == 0), np.inf, scores)
+    ranked, _ = state.ranked(policy, buyable)
     rank = np.argsort(np.argsort(-ranked, axis=1, kind="stable"), axis=1)
     n_ranked = np.minimum(wanted, np.sum(~np.isneginf(ranked), axis=1))
     state.reveal(state.mask | (rank < n_ranked[:, None]), truth)

@@ -38,6 +38,15 @@ class Step(State):
     feature: str | None
     value: Any
     cost: float
+    amounts: dict[str, float]
+    """What the step took of each resource other than money."""
+
+
+class Purse(TypedDict):
+    """What a case has spent of a resource, and what is left; None = unlimited."""
+
+    spent: float
+    left: float | None
 
 
 class Pending(TypedDict):
@@ -53,6 +62,8 @@ class Candidate(TypedDict):
 
     feature: str
     cost: float
+    weighed: float
+    """What its gain is divided by: the price, plus the weights of other resources times what it takes of them."""
     gain: JsonNumber
 
 
@@ -63,6 +74,43 @@ class HandoverAdvice(TypedDict):
     reason: str
 
 
+class Check(TypedDict):
+    """What a case tells about the promise that is asked everything after the advice to stop.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from askwise import DynamicFeatureSelector
+    >>> from askwise.stopping import Confidence
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GaussianNB().fit(X, y)
+    >>> selector = DynamicFeatureSelector(model, random_state=0).fit(X, y)
+    >>> session = selector.start(stop=Confidence(0.5), check=True)
+    >>> session.answer("x2", 1.4)
+    >>> check = session.report()["check"]
+    >>> check["stopped"], check["to_ask"], check["changed"]
+    (0, ['x0', 'x1', 'x3'], None)
+    """
+
+    stopped: Any
+    """The decision when the advice was to stop."""
+    after: int
+    """The number of steps until then."""
+    spent: float
+    """The price until then."""
+    to_ask: list[str]
+    """What is still to be asked."""
+    full: Any
+    """The decision of the full row; None before it is known, and if it never will be."""
+    changed: bool | None
+    """Whether it is another one."""
+    novelty: JsonNumber
+    """How novel the full row is (`novelty_of_rows`)."""
+    unused: str | None
+    """Why the case tells nothing about the promise, if it does not."""
+
+
 class Now(State):
     """What is said of a case as it stands."""
 
@@ -70,12 +118,16 @@ class Now(State):
     unavailable: list[str]
     spent: float
     budget_left: float | None
-    """None = unlimited."""
+    """Of money; None = unlimited."""
+    resources: dict[str, Purse]
+    """Of each resource of the prices, "money" first. Time is spent once a result is back."""
     guarantee: str | None
     """What the rule of `calibrate_stop` promises, or why not for this case; None without one."""
     guaranteed: bool
     """Whether the promise holds for the decision as it stands: the rule has stopped the case, or nothing is left."""
     handover: HandoverAdvice | None
+    check: Check | None
+    """Of a case that is asked on for a check, after the advice to stop."""
     pending: list[Pending]
     """What was ordered and is not back, in the order in which it was ordered."""
     pilot: dict[str, Any]

@@ -5,14 +5,27 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 
 from askwise.acquisition import Acquisition
-from askwise.case.results import HandoverAdvice, JsonNumber, Next, Now, Pending, Reasons, Report, State, Step
+from askwise.case.checking import Advised, checked, to_ask, why_checked
+from askwise.case.results import (
+    Check,
+    HandoverAdvice,
+    JsonNumber,
+    Next,
+    Now,
+    Pending,
+    Purse,
+    Reasons,
+    Report,
+    State,
+    Step,
+)
 from askwise.case.suggested_set import SuggestedSet, gains_beyond, suggested_set
 from askwise.case.why import why_finished, why_next, why_pilot
 from askwise.epistemic import Assessment
@@ -26,7 +39,7 @@ from askwise.stopping.handover import Handover
 from askwise.stopping.rules import Stopping
 from askwise.table.columns import plain
 from askwise.table.desk import Desk
-from askwise.table.prices import affordable
+from askwise.table.prices import MONEY, TIME, affordable
 from askwise.table.rows import EncodedRows
 from askwise.value import by_rule, per_cost
 
@@ -40,7 +53,8 @@ T = TypeVar("T")
 class Suggestion:
     """The feature to acquire next, its current price, its expected gain per price, and all candidates.
 
-    `ranking` lists (feature, current price, gain per price), best first.
+    `ranking` lists (feature, current price, gain per price), best first. `amounts` has what the feature takes of every
+    resource of the prices.
 
     Examples
     --------
@@ -59,6 +73,7 @@ class Suggestion:
     cost: float
     gain: float
     ranking: list[tuple[str, float, float]]
+    amounts: dict[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         others = len(self.ranking) - 1
@@ -101,6 +116,7 @@ class Session:
         handover: Handover | None = None,
         quiet: bool = False,
         deadline: float | None = None,
+        check: bool = False,
     ) -> None:
         self._state = state
         self._schema = state.schema
@@ -108,7 +124,9 @@ class Session:
         self._stop = stop
         self._handover = handover
         self._quiet = quiet  # what is said after each step is computed only if it is asked for
-        self._past: list[tuple[Acquisition, list[dict[str, Any]], str, list[Pending], float]] = []
+        self._check = check
+        self._advised: Advised | None = None  # of a checked case: what it would have been stopped with
+        self._past: list[tuple[Acquisition, list[dict[str, Any]], str, list[Pending], float, Advised | None]] = []
         self._trace: list[dict[str, Any]] = []
         self._suggestion: Suggestion | None = None
         self._thought = False  # whether `_suggestion` is up to date
@@ -125,12 +143,13 @@ class Session:
                 self._pilots_known[name] = _pilot_answer(name, value)
                 continue
             i = self._unknown_feature(name)
-            if state.prices.costs[i] > 0:
+            if state.prices.weighed.costs[i] > 0:
                 self._departure = self._departure or f"{name!r} was known from the start"
             state.mask[0, i] = True
             state.rows.values[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
         state.rows = EncodedRows(state.rows.values)
-        self._record("start", None, None, 0.0)
+        self._record("start", None, None)
+        self._note_advice()
 
     def __repr__(self) -> str:
         state = self._said(self._trace[-1])
@@ -146,8 +165,18 @@ class Session:
 
     @property
     def left(self) -> float | None:
-        """Budget left; None = unlimited."""
-        return None if np.isinf(self._state.left[0]) else float(self._state.left[0])
+        """Money left; None = unlimited."""
+        return _limited(self._state.left[0])
+
+    @property
+    def resources(self) -> dict[str, Purse]:
+        """What is spent and left of each resource of the prices, "money" first; None = unlimited.
+
+        Time is spent once a result is back: of results that are out together, the longest.
+        """
+        spent = np.sum([step["paid"] for step in self._trace], axis=0)
+        found = zip(self._state.prices.resources, spent, self._state.remaining[0], strict=True)
+        return {name: {"spent": float(amount), "left": _limited(left)} for name, amount, left in found}
 
     @property
     def known(self) -> dict[str, Any]:
@@ -168,10 +197,15 @@ class Session:
     @property
     def prices(self) -> dict[str, float]:
         """The current prices of the features that are neither known, ordered nor unavailable, affordable or not."""
-        now = self._state.prices_now[0]
+        return {name: amounts[MONEY] for name, amounts in self.amounts.items()}
+
+    @property
+    def amounts(self) -> dict[str, dict[str, float]]:
+        """What the same features as in `prices` take of each resource now."""
         open_ = ~self._state.mask[0] & self._state.available[0]
         left = np.flatnonzero(open_ if self._state.pending is None else open_ & ~self._state.pending[0]).tolist()
-        return {self._schema.features[i]: float(now[i]) for i in left}
+        now, resources = self._state.amounts_now[0].tolist(), self._state.prices.resources
+        return {self._schema.features[i]: dict(zip(resources, now[i], strict=True)) for i in left}
 
     def suggest(self) -> Suggestion | None:
         """The feature to acquire next; None if nothing can be acquired or the stopping rule is met.
@@ -181,12 +215,14 @@ class Session:
         found, due = self._next(), self._pilot_due()
         if found is None or due is None:
             return found
-        return Suggestion(due, 0.0, 0.0, [(due, 0.0, 0.0), *found.ranking])
+        nothing = dict.fromkeys(self._state.prices.resources, 0.0)
+        return Suggestion(due, 0.0, 0.0, [(due, 0.0, 0.0), *found.ranking], nothing)
 
     def _next(self) -> Suggestion | None:
         """What is suggested without pilot items."""
         if not self._thought:
-            self._suggestion, self._thought = self._suggest(), True
+            self._suggestion = self._suggest() if self._advised is None else self._suggest_rest()
+            self._thought = True
         return self._suggestion
 
     @property
@@ -220,24 +256,42 @@ class Session:
         best = int(choice[0])
         if best < 0:
             return None
-        now = state.prices_now[0]
+        now, weighed = state.prices_now[0], state.weighed_now[0]
         beyond = None if state.pending is None else gains_beyond(state, self._policy, np.flatnonzero(buyable[0]))
         if beyond is None:
             gains = self._policy.gains(scores, state)[0]
         else:
             if beyond.max() <= 0 and not state.required(buyable).any():
                 return None  # waiting tells as much
-            gains, scores = per_cost(beyond, now), scores.copy()
+            gains, scores = per_cost(beyond, weighed), scores.copy()
             rule = getattr(self._policy, "price_rule", "per price")
-            scores[0] = np.where(buyable[0], by_rule(beyond, now, rule, state.left[0]), -np.inf)
-            best = int(np.where(buyable[0] & (now == 0), np.inf, scores[0]).argmax())
+            scores[0] = np.where(buyable[0], by_rule(beyond, weighed, rule, state.left[0]), -np.inf)
+            best = int(np.where(buyable[0] & (weighed == 0), np.inf, scores[0]).argmax())
         gains = np.where(np.abs(gains) < ROUNDING_ERROR, 0.0, gains)
         others = [i for i in np.argsort(-scores[0], kind="stable") if buyable[0, i] and i != best]
         ranking = [(self._schema.features[i], float(now[i]), float(gains[i])) for i in [best, *others]]
-        return Suggestion(self._schema.features[best], float(now[best]), float(gains[best]), ranking)
+        name = self._schema.features[best]
+        return Suggestion(name, float(now[best]), float(gains[best]), ranking, self.amounts[name])
+
+    def _suggest_rest(self) -> Suggestion | None:
+        """What comes next in a checked case after the advice: all that is left, the cheapest first."""
+        now = self._state.prices_now[0]
+        rest = sorted(np.flatnonzero(to_ask(self._state)).tolist(), key=lambda i: (now[i], i))
+        ranking = [(self._schema.features[i], float(now[i]), 0.0) for i in rest]
+        return Suggestion(*ranking[0], ranking, self.amounts[ranking[0][0]]) if ranking else None
+
+    def _note_advice(self) -> None:
+        """Keep what a checked case is advised to stop with; from then on everything else is asked."""
+        if self._check and self._advised is None and not self._out and self._next() is None:
+            decision = int(self._state.beliefs.decisions(self._state.belief.proba)[0])
+            spent = float(sum(step["cost"] for step in self._trace))
+            self._advised = Advised(decision, len(self._trace) - 1, spent, self._state.available[0].copy())
+            self._thought = False
 
     def order(self, feature: str, hours: float | None = None, at: float | None = None) -> None:
         """Order a feature whose result comes later: it is charged now, and pending until `answer` has its value.
+
+        Its time passes when the result is back; what is ordered meanwhile waits at the same time.
 
         Suggestions go on meanwhile, with the gains beyond what is pending. Results may come back in any order; a result
         that never comes is closed by `unavailable`, and stays paid.
@@ -279,22 +333,37 @@ class Session:
             if self._is_out(i):
                 raise InvalidInput(f"{name!r} is ordered already; answer it when its result is back.")
         state = self._state.copy()
-        paid = [state.order([i]) for i in positions]
-        if not affordable(sum(paid), self._state.left[0]):
-            raise InvalidInput(f"{', '.join(names)} costs {sum(paid):g} and only {self._state.left[0]:g} is left.")
-        departure = self._departure or self._departs_by(names[0], paid[0])
-        if not departure and isinstance(self._stop, CalibratedStop) and (self._out or len(names) > 1):
+        paid = [state.order(i, None if hours is None else float(hours)) for i in positions]
+        self._check_affordable(", ".join(names), np.array(paid))
+        departure = self._departure or self._departs_by(names[0])
+        follows = isinstance(self._stop, CalibratedStop) and self._advised is None
+        if not departure and follows and (self._out or len(names) > 1):
             departure = f"{names[-1]!r} was ordered while another result was out"
         with self._all_or_nothing():
             self._departure, self._time = departure, self._time if at is None else float(at)
-            for name, i, price in zip(names, positions, paid, strict=True):
-                self._state.order([i])
-                usual = None if self._state.prices.time is None else float(self._state.prices.hours[i])
-                takes = usual if hours is None else float(hours)
-                back = None if takes is None else self._time + takes
+            resources = self._state.prices.resources
+            time = resources.index(TIME) if TIME in resources else None
+            for name, i in zip(names, positions, strict=True):
+                amounts = self._state.order(i, None if hours is None else float(hours))
+                takes = hours if time is None else float(amounts[time])
+                back = None if takes is None else self._time + float(takes)
                 self._out = [*self._out, {"feature": name, "ordered": self._time, "expected": back}]
-                self._record("order", name, None, price)
+                if time is not None:
+                    amounts[time] = 0.0  # it passes once the result is back
+                self._record("order", name, None, amounts)
             self._hold_back()
+
+    def _check_affordable(self, names: str, paid: np.ndarray) -> None:
+        """Refuse features of which `paid` (K, R) is more than is left of a resource; together they take the longest."""
+        for k, name in enumerate(self._state.prices.resources):
+            together, left = paid[:, k].max() if name == TIME else sum(paid[:, k].tolist()), self._state.remaining[0, k]
+            own = self._advised is not None and name == MONEY  # a check is paid by whoever asks for it
+            if not own and not affordable(together, left):
+                what = "costs" if name == MONEY else f"takes {name}:"
+                raise InvalidInput(
+                    f"{names} {what} {together:g} and only {left:g} is left. Pass values that are known without paying "
+                    "to start(known=...)."
+                )
 
     def at(self, hours: float) -> None:
         """Say that so many hours have passed since the case was started; a deadline counts what can still be back."""
@@ -306,14 +375,15 @@ class Session:
     def _hold_back(self) -> None:
         """Do not suggest what cannot be back by the deadline."""
         if self._deadline is not None:
-            late = self._time + self._state.prices.hours > self._deadline * (1 + 1e-12)
-            self._state.late = late[None]
+            self._state.until = np.array([self._deadline - self._time])
 
     def _is_out(self, i: int) -> bool:
         return self._state.pending is not None and bool(self._state.pending[0, i])
 
-    def suggest_set(self, price: float) -> SuggestedSet:
+    def suggest_set(self, price: float | Mapping[str, float]) -> SuggestedSet:
         """The features to order together, whose results come back together, within `price` and the budget left.
+
+        A price may be given by resource, ``{"money": 50, "time": 24}``: the time of a set is that of its longest.
 
         They are chosen for what they tell together, so that none repeats what another one says. The set is empty
         where nothing is affordable, or nothing is expected to tell anything. Shared set-up costs count once.
@@ -333,6 +403,8 @@ class Session:
         desk, suggestion = Desk.checked(desk), self.suggest()
         if suggestion is not None and suggestion.feature in self._pilots:
             return why_pilot(self._state, suggestion, desk)
+        if suggestion is not None and self._advised is not None:
+            return why_checked(self._state, suggestion, self._advised, desk)
         if suggestion is None:
             found = why_finished(self._state, self._stop, self._guarantee(), desk)
             if self._out and found["advice"] == "nothing left":
@@ -355,51 +427,47 @@ class Session:
             self._check_pilot(feature)
             given = _pilot_answer(feature, value)
             with self._all_or_nothing():
-                self._record("answer", feature, given, 0.0)
+                self._record("answer", feature, given)
             return
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} was marked as unavailable; undo() that first.")
-        price = float(self._state.prices_now[0, i])
-        if not affordable(price, self._state.left[0]):
-            raise InvalidInput(
-                f"{feature!r} costs {price:g} and only {self._state.left[0]:g} is left. Pass values "
-                "that are known without paying to start(known=...)."
-            )
+        self._check_affordable(repr(feature), self._state.amounts_now[:, i])
         cells = np.full((1, len(self._schema.columns)), np.nan)
         cells[0, self._schema.feature_columns[i]] = self._schema.encode_feature(i, value)
-        departure = self._departure or ("" if self._is_out(i) else self._departs_by(feature, price))
+        departure = self._departure or ("" if self._is_out(i) else self._departs_by(feature))
         with self._all_or_nothing():
             self._departure = departure
             self._out = [each for each in self._out if each["feature"] != feature]
             paid = self._state.receive(np.array([i]), cells)
-            self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), float(paid[0]))
+            self._record("answer", feature, self._schema.show_feature(i, self._state.rows.values[0]), paid[0])
 
     def unavailable(self, feature: str) -> None:
         """Mark a feature as unavailable for this case; it is not suggested again and not charged."""
         if feature in self._pilots:
             self._check_pilot(feature)
             with self._all_or_nothing():
-                self._record("unavailable", feature, None, 0.0)
+                self._record("unavailable", feature, None)
             return
         i = self._unknown_feature(feature)
         if not self._state.available[0, i]:
             raise InvalidInput(f"{feature!r} is marked as unavailable already.")
         with self._all_or_nothing():
-            if isinstance(self._stop, CalibratedStop) and not self._stop.conditions.missing[i]:
+            stop = None if self._advised is not None else self._stop
+            if isinstance(stop, CalibratedStop) and not stop.conditions.missing[i]:
                 self._departure = self._departure or f"{feature!r}, never missing at calibration, is unavailable"
             self._state.available[0, i] = False
             self._out = [each for each in self._out if each["feature"] != feature]
             if self._state.pending is not None:
                 still = self._state.pending & self._state.available
                 self._state.pending = still if still.any() else None
-            self._record("unavailable", feature, None, 0.0)
+            self._record("unavailable", feature, None)
 
     def undo(self) -> None:
         """Take back the last answer or `unavailable`, and refund its price."""
         if not self._past:
             raise InvalidInput("There is nothing to undo: no feature has been answered or marked as unavailable yet.")
-        self._state, self._trace, self._departure, self._out, self._time = self._past.pop()
+        self._state, self._trace, self._departure, self._out, self._time, self._advised = self._past.pop()
         self._thought = False
 
     def report(self) -> Report:
@@ -424,27 +492,33 @@ class Session:
         return _copied(found)
 
     def _now(self) -> Now:
-        suggestion = self.suggest()
+        suggestion, weighed = self.suggest(), self._state.weighed_now[0]
+        free = dict.fromkeys(self._pilots, 0.0)
+        priced = {**dict(zip(self._schema.features, weighed.tolist(), strict=True)), **free}
+        stopped = suggestion is None or self._advised is not None
         return {
             **self._said(self._trace[-1]),
             "known": self.known,
             "unavailable": [self._schema.features[i] for i in np.flatnonzero(~self._state.available[0])],
             "spent": float(sum(step["cost"] for step in self._trace)),
             "budget_left": self.left,
+            "resources": self.resources,
             "guarantee": self._guarantee(),
-            "guaranteed": isinstance(self._stop, CalibratedStop) and suggestion is None and not self._void(),
+            "guaranteed": isinstance(self._stop, CalibratedStop) and stopped and not self._void(),
             "handover": self._handed_over(),
+            "check": self._checked(),
             "pending": self._out,
             "pilot": self._pilot_answers(),
             "suggestion": None if suggestion is None else suggestion.feature,
             "ranking": [
-                {"feature": name, "cost": cost, "gain": as_json(gain)}
+                {"feature": name, "cost": cost, "weighed": priced[name], "gain": as_json(gain)}
                 for name, cost, gain in (suggestion.ranking if suggestion else [])
             ],
         }
 
-    def _record(self, event: str, feature: str | None, value: Any, cost: float) -> None:
-        step = {"event": event, "feature": feature, "value": value, "cost": cost}
+    def _record(self, event: str, feature: str | None, value: Any, paid: np.ndarray | None = None) -> None:
+        amounts = np.zeros(len(self._state.prices.resources)) if paid is None else paid
+        step = {"event": event, "feature": feature, "value": value, "cost": float(amounts[0]), "paid": amounts}
         step |= {"rows": self._state.rows, "complete": self._state.complete}
         if not self._quiet and (self._policy.reads_belief or self._stop is not None):
             step["state"] = self._described(self._state.belief, self._state.rows)
@@ -467,6 +541,7 @@ class Session:
             "feature": step["feature"],
             "value": step["value"],
             "cost": step["cost"],
+            "amounts": dict(zip(self._state.prices.resources[1:], step["paid"][1:].tolist(), strict=True)),
             **self._said(step),
         }
 
@@ -484,14 +559,16 @@ class Session:
         state["prediction_set"] = None if unlike else self._prediction_set(found.proba)
         return state
 
-    def _departs_by(self, feature: str, price: float) -> str:
+    def _departs_by(self, feature: str) -> str:
         """How answering `feature` leaves the path that the stop was calibrated for; empty if it does not."""
-        if not isinstance(self._stop, CalibratedStop):
+        if not isinstance(self._stop, CalibratedStop) or self._advised is not None:
             return ""
         suggestion = self._next()
         if suggestion is None:
             return f"{feature!r} was answered after the stop"
-        if feature == suggestion.feature or price == suggestion.cost == 0:  # free features come first, in any order
+        now, names = self._state.weighed_now[0], (feature, suggestion.feature)
+        free = all(now[self._schema.position(name)] == 0 for name in names)
+        if feature == suggestion.feature or free:  # free features come first, in any order
             return ""
         return f"{feature!r} was answered instead of {suggestion.feature!r}"
 
@@ -505,6 +582,10 @@ class Session:
         """Why no promise holds for this case: how it left the calibrated path, or how it is unlike all of training."""
         said = self._said(self._trace[-1])
         return self._departure or unlike_training(said["outside"], said["novelty"])
+
+    def _checked(self) -> Check | None:
+        """What the check of the promise has found so far; None before the advice to stop, and in other cases."""
+        return None if self._advised is None else checked(self._state, self._advised, self._departure)
 
     def _handed_over(self) -> HandoverAdvice | None:
         """Whether to ask on, decide, or hand the case to a person, and why; None without a rule for it."""
@@ -529,10 +610,12 @@ class Session:
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """One step that can be undone; if it fails, the session is unchanged."""
-        self._past.append((self._state.copy(), list(self._trace), self._departure, self._out, self._time))
+        past = (self._state.copy(), list(self._trace), self._departure, self._out, self._time, self._advised)
+        self._past.append(past)
         self._thought = False
         try:
             yield
+            self._note_advice()
         except BaseException:
             self.undo()
             raise
@@ -580,6 +663,10 @@ def described(classes: np.ndarray, found: Assessment) -> State:
         "outside": [],
         "prediction_set": None,
     }
+
+
+def _limited(left: float) -> float | None:
+    return None if np.isinf(left) else float(left)
 
 
 def as_json(number: float) -> JsonNumber:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from askwise.errors import InvalidInput
 from askwise.parameters import Number
 from askwise.policy.base import Policy
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.table.prices import affordable
+from askwise.table.prices import Prices
 from askwise.value import NeighborValue
 from askwise.value.joint import JointGain
 from askwise.value.sets import SetSearch
@@ -27,6 +28,8 @@ MOST_CANDIDATES = 30
 class SuggestedSet:
     """Features to order together, the price of all, and their expected gain in nats; `dataclasses.asdict` for JSON.
 
+    `amounts` has what they take of every resource: of time the longest, of others the sum.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -38,27 +41,33 @@ class SuggestedSet:
     >>> found = selector.start().suggest_set(price=2)
     >>> len(found.features), found.price
     (2, 2.0)
+    >>> found.amounts
+    {'money': 2.0}
     """
 
     features: list[str]
     price: float
     gain: float
+    amounts: dict[str, float] = field(default_factory=dict)
 
 
-def check_price(price: Any) -> None:
-    """Refuse a price that is no number, or negative."""
-    if not Number().allows(price):
-        raise InvalidInput(f"suggest_set: price must be a finite number >= 0; got {price!r}.")
+def check_price(price: Any, prices: Prices) -> None:
+    """Refuse a price that is no number, or negative, alone or among those by resource."""
+    given = price.values() if isinstance(price, Mapping) and price else [price]
+    if not all(Number().allows(most) for most in given):
+        by_name = ", or a dict of such by resource" if isinstance(price, Mapping) else ""
+        raise InvalidInput(f"suggest_set: price must be a finite number >= 0{by_name}; got {price!r}.")
+    prices.limits(price, 1, "suggest_set: price")
 
 
-def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> SuggestedSet:
+def suggested_set(state: Acquisition, policy: Policy, r: int, price: Any) -> SuggestedSet:
     """The set for case `r`."""
-    check_price(price)
+    check_price(price, state.prices)
     case = state.take([r])
-    most = min(float(price), float(case.left[0]))
-    candidates = np.flatnonzero(case.buyable()[0] & affordable(case.prices_now[0], most))
+    case.remaining = np.minimum(case.remaining, state.prices.limits(price, 1))
+    candidates, resources = np.flatnonzero(case.buyable()[0]), state.prices.resources
     if not len(candidates):
-        return SuggestedSet([], 0.0, 0.0)
+        return SuggestedSet([], 0.0, 0.0, dict.fromkeys(resources, 0.0))
     joint = _joint_gain(case, _completing(case, policy))
     rules, known, pending = case.schema.rules, case.mask[0], _pending(case)
     out = frozenset(np.flatnonzero(pending).tolist())
@@ -67,10 +76,12 @@ def suggested_set(state: Acquisition, policy: Policy, r: int, price: float) -> S
     def possible(features: np.ndarray) -> bool:
         return rules is None or rules.together(features & ~pending, paid)
 
-    search = SetSearch(joint, case.prices, paid, candidates, MOST_CANDIDATES, start=out, possible=possible)
-    found = search.best(most)
+    left = case.remaining[0]
+    search = SetSearch(joint, case.prices, paid, candidates, MOST_CANDIDATES, left=left, start=out, possible=possible)
+    found = search.best(float(left[0]))
     names = [state.schema.features[i] for i in sorted(found - out)]
-    return SuggestedSet(names, search.price(found), search.gain(found) - search.gain(out))
+    amounts = dict(zip(resources, search.amounts(found).tolist(), strict=True))
+    return SuggestedSet(names, search.price(found), search.gain(found) - search.gain(out), amounts)
 
 
 def gains_beyond(state: Acquisition, policy: Policy, candidates: np.ndarray) -> np.ndarray | None:

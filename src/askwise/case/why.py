@@ -17,7 +17,7 @@ from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Stopping
 from askwise.table.columns import plain
 from askwise.table.desk import Desk
-from askwise.table.prices import affordable
+from askwise.table.prices import MONEY, affordable
 from askwise.value import by_rule
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LEAST_GAIN = 0.001
 def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True) -> Reasons:
     """Why `suggestion` comes next in the one case of `state`; see `Session.why`."""
     ahead = answers_ahead(state, state.schema.position(suggestion.feature)) if outcomes else None
-    decision, probability = _decision_now(state)
+    (decision, probability), novel = _decision_now(state), _is_novel(state)
     found: Reasons = {
         "advice": "ask",
         "decision": decision,
@@ -43,10 +43,10 @@ def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: D
         "change": None if ahead is None else ahead.change,
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
         "alternatives": _alternatives(state, policy, suggestion),
-        "hint": _hint(state, policy, suggestion),
+        "hint": None if novel else _hint(state, policy, suggestion, decision, probability),
         "text": "",
     }
-    found["text"] = _in_words(found, suggestion, ahead, desk, _is_novel(state))
+    found["text"] = _in_words(found, suggestion, ahead, desk, novel)
     return found
 
 
@@ -54,7 +54,8 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     """Why nothing more is suggested in the one case of `state`."""
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
     novel = _is_novel(state)
-    reason = _stopped(stop, guarantee, novel) if stopped else _nothing_left(state, desk)
+    reason = _stopped(stop, novel) if stopped else _nothing_left(state, desk)
+    promise = guarantee if stopped and isinstance(stop, CalibratedStop) else None
     decision, probability = _decision_now(state)
     found: Reasons = {
         "advice": "stop" if stopped else "nothing left",
@@ -62,19 +63,19 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
         "probability": probability,
         "feature": None,
         "price": None,
-        "reason": reason,
+        "reason": " ".join(filter(None, [reason, promise])),
         "change": None,
         "outcomes": [],
         "alternatives": [],
         "hint": None,
         "text": "",
     }
-    found["text"] = f"{reason}\n{_so_far(found, novel)}"
+    found["text"] = "\n".join(filter(None, [reason, _so_far(found, novel), promise]))
     return found
 
 
 def _reason(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str:
-    if suggestion.cost == 0:
+    if _weighed(state, suggestion.feature) == 0:
         return "It is free."
     if state.pending is not None and policy.compares_gains:
         return "Beyond the results that are out, it is expected to tell most for its price."
@@ -117,24 +118,27 @@ def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) ->
     Gains are weighed against prices by the rule of the policy.
     """
     best = suggestion.gain
-    comparable = policy.compares_gains and suggestion.cost > 0 and np.isfinite(best) and best > 0
+    comparable = policy.compares_gains and _weighed(state, suggestion.feature) > 0 and np.isfinite(best) and best > 0
     compared = suggestion.ranking[: 1 + MOST_ALTERNATIVES]
-    prices = np.array([price for _, price, _ in compared])
+    now = state.weighed_now[0]
+    prices = np.array([now[state.schema.position(name)] for name, _, _ in compared])
     gains = np.array([max(gain, 0.0) for _, _, gain in compared]) * prices  # those of the ranking are per price
     weighed = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
     comparable &= bool(weighed[0] >= weighed.max())  # a plan can rank a feature of lower gain first
     return [
-        {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and price else None}
-        for (name, price, _), share in zip(compared[1:], weighed[1:], strict=True)
+        {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and paid else None}
+        for (name, price, _), share, paid in zip(compared[1:], weighed[1:], prices[1:], strict=True)
     ]
 
 
-def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | None:
-    """Whether one could stop although the case goes on; not where the case is unlike what was seen in training."""
-    if _is_novel(state):
-        return None
-    decision, probability = _decision_now(state)
-    most = max(gain * (price or 1.0) for _, price, gain in suggestion.ranking)
+def _weighed(state: Acquisition, feature: str) -> float:
+    """What the gain of a feature is divided by now; 0 = it is free."""
+    return float(state.weighed_now[0, state.schema.position(feature)])
+
+
+def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion, decision: Any, probability: float) -> str | None:
+    """Whether one could stop although the case goes on; not for a case that is unlike what was seen in training."""
+    most = max(gain * (_weighed(state, name) or 1.0) for name, _, gain in suggestion.ranking)
     if policy.compares_gains and most < LEAST_GAIN:
         return "You could stop: no further answer is expected to change the decision."
     if probability >= CONFIDENT:
@@ -147,19 +151,20 @@ def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str | N
 
 
 def _is_novel(state: Acquisition) -> bool:
-    novelty = state.beliefs.novelty
-    return novelty is not None and bool(novelty.excess(state.rows)[0] > 0)
+    return state.beliefs.novelty is not None and bool(state.beliefs.excess(state.belief, state.rows)[0] > 0)
 
 
 def _in_words(found: Reasons, suggestion: Suggestion, ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:
     feature = suggestion.feature
-    lines = [f"Next: {desk.label(feature)} ({desk.money(suggestion.cost)}). {found['reason']}", _so_far(found, novel)]
+    takes = "".join(f", {name} {taken:g}" for name, taken in suggestion.amounts.items() if name != MONEY and taken)
+    asked = f"Next: {desk.label(feature)} ({desk.money(suggestion.cost)}{takes}). {found['reason']}"
+    lines = [asked, _so_far(found, novel)]
     if ahead is not None:
         lines.append(_change_in_words(found, ahead))
         lines += [f"- {_outcome_in_words(group, feature, desk)}" for group in found["outcomes"]]
     others = [_alternative_in_words(other, desk) for other in found["alternatives"]]
     shares = any(other["relative_gain"] is not None for other in found["alternatives"])
-    instead = "Instead (share of the gain, weighed against prices)" if shares else "Instead"
+    instead = "Instead (and how good each is for its price, beside this one)" if shares else "Instead"
     lines.append(f"{instead}: {'; '.join(others)}." if others else "There is nothing else to suggest.")
     return "\n".join([*lines, *([found["hint"]] if found["hint"] else [])])
 
@@ -173,13 +178,13 @@ def _so_far(found: Reasons, novel: bool) -> str:
 
 def _change_in_words(found: Reasons, ahead: AnswersAhead) -> str:
     if ahead.change == 0:
-        return f"No likely answer changes the decision from {found['decision']}; it becomes more or less certain:"
-    return f"In {percent(ahead.change)} of similar cases the answer changes the decision:"
+        return f"The decision probably stays {found['decision']}; the answer makes it more or less certain:"
+    return f"In about {percent(ahead.change)} of similar cases the answer changes the decision:"
 
 
 def _outcome_in_words(group: dict[str, Any], feature: str, desk: Desk) -> str:
     column = group["column"]
-    named = column is not None and column != feature and column in desk.features
+    named = column is not None and column != feature
     words = group["answer"] if group["values"] is not None else desk.with_unit(column or feature, group["answer"])
     said = f"{desk.label(column)} {words}" if named else words
     leads = "changes to" if group["changes_decision"] else "stays"
@@ -194,23 +199,23 @@ def _alternative_in_words(other: Alternative, desk: Desk) -> str:
     return f"{said}, {percent(min(other['relative_gain'], 1.0))})"
 
 
-def _stopped(stop: Stopping | None, guarantee: str | None, novel: bool) -> str:
+def _stopped(stop: Stopping | None, novel: bool) -> str:
     if isinstance(stop, CalibratedStop) and novel:
-        return f"Stop: no further answer is asked for. {guarantee}"
+        return "Stop: no further answer is asked for."
     if isinstance(stop, CalibratedStop):
-        return f"Stop: further answers are unlikely to change the decision. {guarantee}"
+        return "Stop: further answers are unlikely to change the decision."
     if isinstance(stop, PaysOff):
         return "Stop: nothing more is expected to save what it costs."
     return "Stop: the stopping rule is met."
 
 
 def _nothing_left(state: Acquisition, desk: Desk) -> str:
-    features, left, now = state.schema.features, float(state.left[0]), state.prices_now[0]
     unknown = np.flatnonzero(~state.mask[0] & state.available[0])
-    costly = [i for i in unknown if not affordable(now[i], left)]
+    beyond = ~affordable(state.amounts_now[0], state.remaining[0])  # (M, R)
+    costly = [i for i in unknown.tolist() if beyond[i].any()]
     if not len(unknown):
         return "Nothing is left to ask."
-    if state.late is not None and state.late[0, unknown].all():
+    if state.until is not None and not costly and not state.within()[0, unknown].any():
         return "Nothing more can be back by the deadline."
     if not costly and state.barred()[0, unknown].any():
         return (
@@ -218,9 +223,19 @@ def _nothing_left(state: Acquisition, desk: Desk) -> str:
         )
     if not costly:
         return "Nothing more is asked: the features left can no longer change the prediction."
-    cheapest = min(costly, key=now.__getitem__)
     rest = "" if len(costly) == len(unknown) else "; the others can no longer change the prediction"
-    return (
-        f"Nothing more can be bought: {desk.amount(left)} of the budget is left, and the cheapest feature that could "
-        f"be asked for, {desk.label(features[cheapest])}, costs {desk.amount(float(now[cheapest]))}{rest}."
-    )
+    binding = next(k for k in range(beyond.shape[1]) if any(beyond[i, k] for i in costly))
+    return f"Nothing more can be bought: {_beyond_budget(state, binding, costly, desk)}{rest}."
+
+
+def _beyond_budget(state: Acquisition, k: int, costly: list[int], desk: Desk) -> str:
+    """What is left of resource number `k`, and what of the features that are too `costly` takes the least of it."""
+    resource, now, left = state.prices.resources[k], state.amounts_now[0, :, k], float(state.remaining[0, k])
+    cheapest = min([i for i in costly if not affordable(now[i], left)], key=now.__getitem__)
+    label = desk.label(state.schema.features[cheapest])
+    if resource == MONEY:
+        return (
+            f"{desk.amount(left)} of the budget is left, and the cheapest feature that could be asked for, {label}, "
+            f"costs {desk.amount(float(now[cheapest]))}"
+        )
+    return f"{left:g} of the budget of {resource} is left, and {label} takes {now[cheapest]:g}"

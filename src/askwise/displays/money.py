@@ -147,7 +147,7 @@ class BudgetDisplay(Display):
         selector: Any,
         X: Any,
         y: Any,
-        budgets: Sequence[float] | None = None,
+        budgets: Sequence[Any] | None = None,
         *,
         policies: Mapping[str, Any] | Sequence[str] = ("static", "random"),
         measure: str = "accuracy",
@@ -159,11 +159,12 @@ class BudgetDisplay(Display):
         `DynamicFeatureSelector.evaluate`.
         """
         own = selector.evaluate(X, y, budgets, missing="blocked")
+        given = own["budget"].tolist() if budgets is None else budgets
         lines = {"askwise": own[measure].to_numpy()}
         others = policies if isinstance(policies, Mapping) else {name: name for name in policies}
         for name, policy in others.items():
             rival = policy if hasattr(policy, "evaluate") else selector.with_policy(policy)
-            lines[name] = rival.evaluate(X, y, own["budget"].tolist(), missing="blocked")[measure].to_numpy()
+            lines[name] = rival.evaluate(X, y, given, missing="blocked")[measure].to_numpy()
         full = float(np.mean(selector.predict(X) == np.asarray(y))) if measure == "accuracy" else None
         unit = "features bought" if selector.prices_.uniform else "budget per case"
         return cls(own["budget"].to_numpy(), lines, full=full, measure=measure, unit=unit).plot(ax)

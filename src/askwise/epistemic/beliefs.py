@@ -206,14 +206,21 @@ class BeliefModel:
         previous, leave_out
             As in `SubsetPredictor.believe`.
         """
-        n = len(rows)
-        if leave_out is not None or n < 2:
-            return self._believe(rows, members, previous, leave_out)
-        first, inverse = rows.distinct()
-        if len(first) == n:
-            return self._believe(rows, members, previous, None)
-        before = None if previous is None else previous.take(first)
-        return self._believe(rows.take(first), members, before, None).take(inverse)
+        inverse: np.ndarray | None = None
+        if leave_out is None and len(rows.values) > 1:
+            first, inverse = rows.distinct()
+            if len(first) == len(rows.values):
+                inverse = None
+            else:
+                rows, previous = rows.take(first), None if previous is None else previous.take(first)
+        if not members or self.epistemic is None:
+            belief = self.predictor.believe(rows, previous=previous, leave_out=leave_out)
+        else:
+            belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
+            belief = self.epistemic.extended(belief, rows, leave_out)
+        answers = belief.answers if self.calibration is None else self._calibrated(belief.answers, rows)
+        belief = replace(belief, answers=answers, complete=np.asarray(rows.observed.all(axis=1)))
+        return belief if inverse is None else belief.take(inverse)
 
     def completed(self, belief: Belief, rows: EncodedRows, complete: np.ndarray) -> Belief:
         """The belief, if nothing more will become known about the rows that `complete` (n,) marks.
@@ -245,7 +252,7 @@ class BeliefModel:
 
     def decisions(self, proba: np.ndarray) -> np.ndarray:
         """(..., C) -> (...) position of the class to decide for: the most probable one, or that of least cost."""
-        return decide(proba, self.error_costs)
+        return np.asarray(proba.argmax(axis=-1)) if self.error_costs is None else decide(proba, self.error_costs)
 
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
@@ -316,17 +323,6 @@ class BeliefModel:
             found = replace(found, epistemic=found.mutual_information)
         return found if rows is None or self.novelty is None else self._with_novelty(found, belief, rows)
 
-    def _believe(
-        self, rows: EncodedRows, members: bool, previous: Belief | None, leave_out: np.ndarray | None
-    ) -> Belief:
-        if not members or self.epistemic is None:
-            belief = self.predictor.believe(rows, previous=previous, leave_out=leave_out)
-        else:
-            belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
-            belief = self.epistemic.extended(belief, rows, leave_out)
-        answers = belief.answers if self.calibration is None else self._calibrated(belief.answers, rows)
-        return replace(belief, answers=answers, complete=np.asarray(rows.observed.all(axis=1)))
-
     def _calibrated(self, answers: np.ndarray, rows: EncodedRows) -> np.ndarray:
         """(n, ..., C) answers by the model and the members, calibrated; those about complete rows stay their own."""
         if self.calibration is None or not len(rows):
@@ -335,11 +331,15 @@ class BeliefModel:
         complete = rows.observed.all(axis=1).reshape(-1, *[1] * (answers.ndim - 1))
         return np.where(complete, answers, self.calibration.proba(answers, size))
 
-    def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
-        """e plus the distance to the training data, which adds at most ln C."""
+    def excess(self, belief: Belief, rows: EncodedRows) -> np.ndarray:
+        """(n,) how novel the rows of a belief are; see `Novelty.excess`."""
         assert self.novelty is not None
         shared = getattr(self.predictor, "neighbors_", None) is self.novelty.neighbors
-        excess = self.novelty.excess(rows, belief.distances if shared else None)
+        return self.novelty.excess(rows, belief.distances if shared else None)
+
+    def _with_novelty(self, found: Uncertainty, belief: Belief, rows: EncodedRows) -> Uncertainty:
+        """e plus the distance to the training data, which adds at most ln C."""
+        excess = self.excess(belief, rows)
         if belief.epistemic is None:  # an e that is a distance already includes it
             found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
         return replace(found, novelty=excess)

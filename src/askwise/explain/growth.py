@@ -20,7 +20,6 @@ from askwise.explain.cuts import Grouping, group_categories, group_numbers
 from askwise.explain.tree import Answer, Leaf, Node, Question
 from askwise.policy.base import Policy
 from askwise.stopping.rules import Stopping
-from askwise.table.prices import affordable
 
 FEWEST_IN_A_BRANCH = 5
 SHARE_IN_A_BRANCH = 0.02
@@ -38,7 +37,7 @@ class AtMost(Stopping):
         self.stop = stop
 
     def stops(self, state: Acquisition) -> np.ndarray:
-        bought = (state.mask & (np.asarray(state.prices.costs) > 0)).sum(axis=1)
+        bought = (state.mask & (state.prices.weighed.costs > 0)).sum(axis=1)
         full = np.asarray(bought >= self.most)
         return full if self.stop is None or full.all() else full | self.stop.stops(state)
 
@@ -57,7 +56,9 @@ class Ends:
         parts = []
         for part in _blocks(state):
             episode, cells = state.take(part), truth[part]
-            spent = np.sum([paid for _, paid in purchases(episode, cells, policy, stop)], axis=0) + np.zeros(len(cells))
+            spent = np.sum([paid[:, 0] for _, paid in purchases(episode, cells, policy, stop)], axis=0) + np.zeros(
+                len(cells)
+            )
             parts.append((episode.belief.proba, episode.beliefs.decisions(episode.belief.proba), spent))
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
@@ -81,9 +82,8 @@ class Arrived:
     def take(self, which: np.ndarray) -> Arrived:
         """Some of the rows, by a boolean mask, with the smallest budget left among them: a path has one price."""
         state = self.state.take(which)
-        state.left = np.full_like(state.left, state.left.min(initial=np.inf))
-        within = affordable(state.prices.now(state.mask), state.left[:, None])
-        scores = np.where(within, self.scores[which], -np.inf)
+        state.remaining = np.tile(state.remaining.min(axis=0, initial=np.inf), (len(state.mask), 1))
+        scores = np.where(state.within(), self.scores[which], -np.inf)
         return replace(self, rows=self.rows[which], state=state, scores=scores, stopped=self.stopped[which])
 
     def without(self, feature: int) -> Arrived:
@@ -132,7 +132,7 @@ class Grower:
     def grow(self, max_depth: int) -> Node:
         """The chart with at most `max_depth` questions on a path."""
         state = self.start.take(slice(None))
-        for feature in np.flatnonzero(np.asarray(state.prices.costs) == 0):
+        for feature in np.flatnonzero(state.prices.weighed.costs == 0):
             asked = state.available[:, feature] & ~state.barred()[:, feature]
             state.receive(np.where(asked, feature, -1), self.truth)
         return self._node(self._arrive(np.arange(len(self.truth)), state), max_depth)
@@ -143,7 +143,7 @@ class Grower:
         for block in _blocks(state):
             part = state.take(block)
             buyable = part.buyable()
-            free = buyable & (part.prices.now(part.mask) == 0)
+            free = buyable & (part.weighed_now == 0)
             scores.append(np.where(free, np.inf, part.choose(self.policy, buyable)[1]))
             stopped.append(self.stop.stops(part) & ~part.required(buyable).any(axis=1))
         scored = np.where(state.barred().any(axis=0), -np.inf, np.concatenate(scores))  # all are asked, or none is
@@ -169,7 +169,8 @@ class Grower:
         state = here.state.take(slice(None))
         state.receive(np.where(state.available[:, feature], feature, -1), self.truth[here.rows])
         partly_known = len(state.schema.feature_columns[feature]) > 1  # then the branch without a value has paid, too
-        state.left = np.where(state.mask[:, feature] | partly_known, state.left.min(), state.left)
+        asked = state.mask[:, [feature]] | partly_known
+        state.remaining = np.where(asked, state.remaining.min(axis=0), state.remaining)
         return self._arrive(here.rows, state, here.used)
 
     def _splits(self, after: Arrived, columns: list[int], price: float, depth: int) -> list[Split]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from askwise.explain.tree import Answer, Leaf, Node, Question
 from askwise.table.columns import Column
+from askwise.table.desk import OR_MORE
 
 if TYPE_CHECKING:
     from askwise.explain.chart import Flowchart
@@ -113,7 +114,7 @@ def interval_in_words(low: float | None, high: float | None) -> str:
     """
     if low is None:
         return "any value" if high is None else f"under {number(high)}"
-    return f"{number(low)} or more" if high is None else f"{number(low)} to under {number(high)}"
+    return f"{number(low)}{OR_MORE}" if high is None else f"{number(low)} to under {number(high)}"
 
 
 def facts(chart: Flowchart) -> list[str]:

@@ -176,7 +176,7 @@ def _agreement(policy: Policy, context: PolicyContext, rows: EncodedRows) -> np.
     limits = np.array(LEVELS) * context.prices.total()
     masks, spent = [state.mask] * len(LEVELS), np.zeros(len(rows))
     for _, paid in purchases(state, rows.values, policy):
-        spent = spent + paid
+        spent = spent + paid[:, 0]
         masks = [
             np.where(spent[:, None] <= limit * (1 + 1e-9), state.mask, before)
             for limit, before in zip(limits, masks, strict=True)

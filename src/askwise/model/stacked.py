@@ -15,8 +15,8 @@ from askwise.model.fast.boosting import BoostedTrees, takes_part
 from askwise.model.fast.forests import FORESTS, TreeByTree
 from askwise.model.final_layer import layers_of
 from askwise.model.modules import DropoutMasks
-from askwise.model.parts import asked, dense, split_pipeline, unfrozen
-from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel
+from askwise.model.parts import asked, dense, unfrozen
+from askwise.model.wrapped import LARGEST_SINGLE, ROWS_PER_CALL, FrozenModel
 from askwise.networks import ACTIVATIONS
 from askwise.table.rows import EncodedRows
 
@@ -60,9 +60,14 @@ class StackedModels:
             self._tables.append((same_table[0].frozen, partial(_ask, behind), n_outputs))
         self._columns = np.argsort(order)
         self._in_order = order == sorted(order)
+        forests = [one.forest for one in self.models if isinstance(one, FrozenModel) and one.takes_cells]
+        self._forests = [forest for forest in forests if forest is not None]  # that take the cells as they are
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, n_outputs)."""
+        cells = rows.values
+        if len(self._forests) == len(self.models) and len(cells) and bool(np.all(np.abs(cells) <= LARGEST_SINGLE)):
+            return np.hstack([forest(cells) for forest in self._forests])
         answers = [model.by_table(rows, ask, n_outputs) for model, ask, n_outputs in self._tables]
         return self._ordered(_side_by_side(answers))
 
@@ -125,7 +130,7 @@ class _Part:
         self.model = model
         self.frozen: FrozenModel = model if isinstance(model, FrozenModel) else model.model
         self.columns = range(end - model.n_outputs, end)
-        self.steps, self.classifier = split_pipeline(self.frozen.estimator)
+        self.steps, self.classifier = self.frozen.parts
         self.kind = _kind(self.classifier)
 
 
@@ -215,7 +220,8 @@ def _answer_of(group: Sequence[_Part]) -> Answer:
     if isinstance(model, StackedDropout):
         return model.answer
     if type(classifier) in FORESTS:
-        return TreeByTree(classifier)
+        assert group[0].frozen.forest is not None
+        return group[0].frozen.forest
     return partial(_checked_answer, model, classifier)
 
 

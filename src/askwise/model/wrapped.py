@@ -137,14 +137,14 @@ class FrozenModel:
         self._framed = _wants_frame(estimator, schema)
         # Trained on a DataFrame but given arrays: restore the names.
         self._names = None if schema.framed else getattr(estimator, "feature_names_in_", None)
-        _ = self._takes_cells  # made now: no question changes a fitted object; saved without it, and made again
+        _ = self.takes_cells  # made now: no question changes a fitted object; saved without it, and made again
 
     def __call__(self, rows: EncodedRows) -> np.ndarray:
         """Encoded, completed rows -> (n, C)."""
         cells = rows.values
-        if self._takes_cells and len(cells) and bool(np.all(np.abs(cells) <= LARGEST_SINGLE)):
-            assert self._forest is not None
-            return self.checked(self._forest[1](cells), len(cells))
+        if self.takes_cells and len(cells) and bool(np.all(np.abs(cells) <= LARGEST_SINGLE)):
+            assert self.forest is not None
+            return self.forest(cells)
         return self.by_table(rows, self.answer, len(self.classes))
 
     def by_table(self, rows: EncodedRows, ask: Callable[[Any], np.ndarray], n_outputs: int) -> np.ndarray:
@@ -166,23 +166,28 @@ class FrozenModel:
         return answers
 
     @cached_property
-    def _forest(self) -> tuple[Any, TreeByTree] | None:
-        """The steps before a forest, and the forest; None for any other model."""
-        steps, classifier = split_pipeline(self.estimator)
-        return (steps, TreeByTree(classifier)) if type(classifier) in FORESTS else None
+    def parts(self) -> tuple[Any, Any]:
+        """The fitted steps before the classifier, or None; and the classifier."""
+        return split_pipeline(self.estimator)
 
     @cached_property
-    def _takes_cells(self) -> bool:
+    def forest(self) -> TreeByTree | None:
+        """The classifier, if it is a forest; None for any other one."""
+        classifier = self.parts[1]
+        return TreeByTree(classifier) if type(classifier) in FORESTS else None
+
+    @cached_property
+    def takes_cells(self) -> bool:
         """Whether it is a forest that compares the numbers of a table as they are: then no table has to be made."""
         numbers = self.schema.tabular and not self.schema.is_category.any()
-        return self._forest is not None and self._forest[0] is None and bool(numbers)
+        return self.forest is not None and self.parts[0] is None and bool(numbers)
 
     def answer(self, table: Any) -> np.ndarray:
         """(n, C) checked probabilities of a decoded table."""
-        if self._forest is None:
+        if self.forest is None:
             return self.checked(asked(self.estimator, "predict_proba", table), len(table))
-        steps, forest = self._forest
-        return self.checked(forest(table if steps is None else asked(steps, "transform", table)), len(table))
+        steps = self.parts[0]
+        return self.forest(table if steps is None else asked(steps, "transform", table))
 
     def reads_like(self, other: FrozenModel) -> bool:
         """Whether `other` takes rows in the same form."""
@@ -214,7 +219,7 @@ class FrozenModel:
 
     def settle(self, rows: EncodedRows) -> None:
         """Predict completed training rows, to check the answers and to determine what a torch module returns."""
-        last = split_pipeline(self.estimator)[1]
+        last = self.parts[1]
         is_module = isinstance(last, BlackBox) and is_torch_module(last.function)
         self(rows.take(slice(ROWS_TO_SETTLE if is_module else 1)).filled(some_complete_row(rows)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -45,8 +45,11 @@ def save(
     rows: Rows = "training",
     key_file: str | Path | None = None,
     desk: Desk | None = None,
+    like: Mapping[str, Any] | None = None,
 ) -> SyntheticReport | None:
     """Write a fitted selector; see `FeatureAcquirer.save`.
+
+    `like` is the manifest of the folder that it was loaded from, if it is saved anew: what that says of its rows holds.
 
     Examples
     --------
@@ -102,6 +105,8 @@ def save(
         "answers": None if recorder.asks_for is None else _answers(selector).tolist(),
         "synthetic": None if report is None else report.to_dict(),
     }
+    if like is not None:
+        manifest |= {name: like[name] for name in ("rows", "training_rows", "synthetic")}
     write_folder(Path(folder), manifest, files, key_file)
     return report
 

@@ -15,7 +15,7 @@ from askwise.parameters import SHARE, WIDTHS, Limits, Whole, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.expected_saving import ExpectedSaving
 from askwise.policy.greedy import Greedy
-from askwise.policy.imitation import LabeledStates, ScoreNetwork, StateInputs, targets_of
+from askwise.policy.imitation import BeliefNetwork, LabeledStates, ScoreNetwork, StateInputs, targets_of
 from askwise.policy.lookahead import Lookahead
 from askwise.policy.planned import Planned
 from askwise.policy.teachers import Teacher, teachers_of
@@ -24,6 +24,10 @@ EPOCHS = 20
 """Passes over all states in each round; the last round has twice as many."""
 SHARPNESS_AT_THE_START = 0.3
 """Of the first round, in which features are drawn with chances that grow with their scores at the start."""
+FULL_SHARE = 0.1
+"""Rows with everything known, beside the states that are visited, as a share of these."""
+BELIEF = 1
+"""What tells the seed of the belief's network from that of the scores'."""
 N_HELD_OUT, MOST_EPISODES = 400, 150
 STEPS_COMPARED = (2, 5, 10)
 
@@ -35,6 +39,9 @@ class Distilled(Policy):
     (dataset aggregation, DAgger): a mistake leads to states in which it has learned what to do next. Where the scores
     of its two best features are close, and at the start, the exact policy decides. Predictions and uncertainties are
     not needed to choose, so `acquire` and sessions compute them when they are read.
+
+    A second network learns the belief in the same states: p(y | x_S), and how probably each class is what the full row
+    is decided for. With both, `selector.quick()` runs whole cases without the wrapped model.
 
     It is fitted for one risk weight and for the prices of the selector. Labels come from training rows that the exact
     policy does not have in its pool, or, in tables that are no larger than the pool, from a policy whose pool lacks
@@ -57,9 +64,14 @@ class Distilled(Policy):
     ----------
     exact_ : the fitted exact policy
     margin_ : the margin below which the exact policy decides, in units of how far the best score is above the mean
+    belief_ : the network that learned the belief
+    belief_margin_ : the difference of the two highest probabilities below which the belief itself is asked
     report_ : dict, ready for JSON, on held-out rows: `agreement` (share of the decisions that are those of the exact
-        policy), `regret` (share of its gain that is lost), `exact_share` (how often the exact policy decides), and the
-        `accuracy` of both policies after some purchases
+        policy), `regret` (share of its gain that is lost), `exact_share` (how often the exact policy decides), the
+        `accuracy` of both policies after some purchases, and of the `belief`: `same_decision` (in that share of the
+        states both decide alike), `regret` (probability of being right that is lost by deciding otherwise), `apart`
+        (mean difference of the probability of the decision), `final_apart` (that of the decision being final), all
+        where the network is asked, and `exact_share`, where it is not
 
     Examples
     --------
@@ -105,8 +117,10 @@ class Distilled(Policy):
         self.margin_ = -np.inf
         per_round = -(-self.n_states // self.n_rounds)
         teachers = teachers_of(context, self.exact_, per_round, N_HELD_OUT, rng)
-        self._train(teachers, context, per_round, rng)
-        self.margin_, self.report_ = self._examined(teachers, context, rng)
+        seen = self._train(teachers, context, per_round, rng)
+        self._train_belief(seen, teachers, context)
+        self._examine(teachers, context, rng)
+        self.quick_stop_ = None
         return self
 
     def _check(self, context: PolicyContext) -> None:
@@ -140,7 +154,9 @@ class Distilled(Policy):
         return self.exact_.reads_members(risk_weight)
 
     def with_rows(self, context: PolicyContext) -> Self:
-        return self._asking(self.exact_.with_rows(context))
+        other = self._asking(self.exact_.with_rows(context))
+        other.quick_stop_ = None
+        return other
 
     def refitted(self, context: PolicyContext) -> Self:
         return self._asking(self.exact_.refitted(context))
@@ -168,24 +184,37 @@ class Distilled(Policy):
             return self.exact_.gains(self.exact_.scores(state), state)
         return Greedy.gains(self.exact_, scores, state) if isinstance(self.exact_, Greedy) else scores
 
-    def _train(self, teachers: list[Teacher], context: PolicyContext, n: int, rng: np.random.Generator) -> None:
+    def _train(
+        self, teachers: list[Teacher], context: PolicyContext, n: int, rng: np.random.Generator
+    ) -> list[LabeledStates]:
         start = teachers[0].start_scores()
         seen: list[LabeledStates] = []
         for number in range(self.n_rounds):
             visitor = _Sampled(self, None if number else start, rng)
             seen += [teacher.labeled(visitor, self.inputs_, n * teacher.share, rng) for teacher in teachers]
             states = LabeledStates.concatenated(seen)
-            if len(states.inputs):
+            if states.open.any():
                 epochs = 2 * EPOCHS if number == self.n_rounds - 1 else EPOCHS
-                self.network_.train(states.inputs, states.scores, epochs, rng)
+                self.network_.train(states.inputs[states.open], states.scores[states.open], epochs, rng)
+        return seen
 
-    def _examined(
-        self, teachers: list[Teacher], context: PolicyContext, rng: np.random.Generator
-    ) -> tuple[float, dict[str, Any]]:
-        """The margin below which the exact policy decides, and the comparison of both on held-out rows."""
+    def _train_belief(self, seen: list[LabeledStates], teachers: list[Teacher], context: PolicyContext) -> None:
+        """All states that were visited, and rows of which everything is known, which a policy hardly visits."""
+        rng = np.random.default_rng([context.random_state, BELIEF])
+        n_full = FULL_SHARE * self.n_states
+        full = [teacher.everything_known(self.inputs_, n_full * teacher.share, rng) for teacher in teachers]
+        states = LabeledStates.concatenated([*seen, *full])
+        self.belief_ = BeliefNetwork(self.inputs_.n_inputs, states.proba.shape[1], self.hidden, rng)
+        self.belief_.train(states.inputs, states.proba, states.final, 2 * EPOCHS, rng)
+
+    def _examine(self, teachers: list[Teacher], context: PolicyContext, rng: np.random.Generator) -> None:
+        """The margins below which the exact policy and its belief are asked, and the comparison on held-out rows."""
         parts = [teacher.held_out_states(self, N_HELD_OUT * teacher.share, rng) for teacher in teachers]
-        exact = np.concatenate([teacher.scores(state) for teacher, state in zip(teachers, parts, strict=True)])
-        buyable = np.concatenate([state.buyable() & (state.prices.now(state.mask) > 0) for state in parts])
+        states = LabeledStates.concatenated(
+            [teacher.label(state, self.inputs_) for teacher, state in zip(teachers, parts, strict=True)]
+        )
+        exact = states.scores
+        buyable = np.concatenate([state.buyable() & (state.weighed_now > 0) for state in parts])
         inputs = np.concatenate([self.inputs_(state.rows, state.left) for state in parts])
         open_ = (buyable & np.isfinite(exact)).any(axis=1)
         exact, buyable = np.where(buyable, exact, -np.inf)[open_], buyable[open_]
@@ -195,13 +224,33 @@ class Distilled(Policy):
         lost = exact.max(axis=1) - np.take_along_axis(exact, chosen[:, None], axis=1)[:, 0]
         lost = np.where(sure, np.nan_to_num(lost, posinf=0.0), 0.0)
         self.margin_ = threshold
-        return threshold, {
+        self.report_ = {
             "n_states": self.n_states,
             "n_held_out_states": len(margin),
             "agreement": float((lost <= 0).mean()),
             "regret": float(lost.sum() / max(np.abs(exact.max(axis=1)).sum(), 1e-12)),
             "exact_share": float((~sure).mean()),
             "accuracy": self._accuracies(teachers, context),
+            "belief": self._examined_belief(states, inputs, context),
+        }
+
+    def _examined_belief(self, states: LabeledStates, inputs: np.ndarray, context: PolicyContext) -> dict[str, float]:
+        proba, final = self.belief_(inputs)
+        top = np.partition(proba, -2, axis=1)[:, -2:]
+        margin = top[:, 1] - top[:, 0]
+        self.belief_margin_ = float(np.quantile(margin, self.exact_share))
+        sure = margin >= self.belief_margin_
+        decisions = context.beliefs.decisions
+        found, exact = decisions(proba)[sure], decisions(states.proba)[sure]
+        of_found, of_exact = (np.take_along_axis(states.proba[sure], k[:, None], axis=1)[:, 0] for k in (found, exact))
+        apart = np.take_along_axis(np.abs(proba - states.proba)[sure], exact[:, None], axis=1)
+        final_apart = np.take_along_axis(np.abs(final - states.final)[sure], exact[:, None], axis=1)
+        return {
+            "same_decision": float((found == exact).mean()),
+            "regret": float(np.maximum(of_exact - of_found, 0.0).mean()),
+            "apart": float(apart.mean()),
+            "final_apart": float(final_apart.mean()),
+            "exact_share": float((~sure).mean()),
         }
 
     def _accuracies(self, teachers: list[Teacher], context: PolicyContext) -> list[dict[str, float]]:

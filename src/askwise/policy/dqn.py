@@ -180,7 +180,7 @@ class _Episode:
         paid = self.state.receive(action, self.truth.values)
         self.objective = self._objective()
         gain = (self.start if self.dqn.reward == "area" else before) - self.objective
-        reward = per_cost(gain, paid)
+        reward = per_cost(gain, self.state.prices.weigh(paid))
         self.returns += np.where(acting, reward, 0.0)
         self.buyable = self.state.buyable()
         self.inputs = self._inputs()

@@ -11,7 +11,7 @@ from askwise.errors import InvalidInput
 from askwise.parameters import Number, check_limits
 from askwise.policy.base import Policy, PolicyContext
 from askwise.policy.greedy import completing
-from askwise.table.prices import affordable
+from askwise.table.prices import Prices, affordable
 from askwise.uncertainty import SMALLEST
 from askwise.value import NeighborSavings, Savings, per_cost
 
@@ -72,7 +72,7 @@ class ExpectedSaving(Policy):
 
     def scores_and_worth(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """(n, M) scores, and (n,) whether anything that can be acquired pays for itself."""
-        found, buyable, now = self.value_.savings(state), state.buyable(), state.prices_now
+        found, buyable, now = self.value_.savings(state), state.buyable(), state.weighed_now
         scores = _alone_or_in_pairs(state, found, buyable, now)
         together = _by_everything(state, found, buyable)
         cautious = _alone_or_in_pairs(state, found.less_errors(self.caution), buyable, now)
@@ -89,10 +89,15 @@ def _alone_or_in_pairs(state: Acquisition, found: Savings, buyable: np.ndarray, 
     n, n_pairs = found.paired.shape
     both = np.repeat(state.mask[:, None], n_pairs, axis=1)
     np.put_along_axis(both, found.pairs, True, axis=2)
-    price = state.prices.total(both.reshape(n * n_pairs, state.mask.shape[1])).reshape(n, n_pairs)
-    price -= state.prices.total(state.mask)[:, None]
+    both = both.reshape(n * n_pairs, state.mask.shape[1])
+
+    def together(prices: Prices) -> np.ndarray:
+        return np.asarray(prices.total(both).reshape(n, n_pairs) - prices.total(state.mask)[:, None])
+
     possible = np.take_along_axis(buyable[:, None], found.pairs, axis=2).all(axis=2)
-    possible &= affordable(price, state.left[:, None])
+    for part, left in state.purses:
+        possible &= affordable(together(part), left[:, None])
+    price = together(state.prices.weighed)
     if state.schema.rules is not None:
         possible &= ~state.schema.rules.excluding[found.pairs[..., 0], found.pairs[..., 1]]
     in_pairs = np.where(possible, per_cost(found.paired, price), -np.inf)
@@ -107,8 +112,13 @@ def _by_everything(state: Acquisition, found: Savings, buyable: np.ndarray) -> n
 
     Where only some of the unknown features can be acquired, they save their share of the information.
     """
-    price = state.prices.total(state.mask | buyable) - state.prices.total(state.mask)
+
+    def everything(prices: Prices) -> np.ndarray:
+        return np.asarray(prices.total(state.mask | buyable) - prices.total(state.mask))
+
+    price = everything(state.prices.weighed)
+    within = np.logical_and.reduce([affordable(everything(part), left) for part, left in state.purses])
     information = np.maximum(found.information, 0.0)
     share = (information * buyable).sum(axis=1) / np.maximum(information.sum(axis=1), SMALLEST)
     share = np.where((state.mask | buyable).all(axis=1), 1.0, share)
-    return np.where(affordable(price, state.left), per_cost(found.all * share, price), 0.0)
+    return np.where(within, per_cost(found.all * share, price), 0.0)

@@ -68,7 +68,7 @@ class Greedy(Policy):
     compares_gains = True
     never_declines = True
     usual_: UsualGains | None = None
-    reason = "It has the highest expected gain, weighed against its price."
+    reason = "It is expected to tell most for its price."
 
     def __init__(
         self, value: str | Value = "neighbors", risk_weight: float | None = None, price_rule: str = "auto"
@@ -121,15 +121,15 @@ class Greedy(Policy):
         return self.ranked(self.worth(state), state)
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
-        scores = by_rule(worth, state.prices_now, self.price_rule, state.left[:, None])
+        scores = by_rule(worth, state.weighed_now, self.price_rule, state.left[:, None])
         return np.where(state.mask, -np.inf, scores)
 
     def depends_on_budget(self, prices: Prices) -> bool:
-        return self.reads_budget or (self.price_rule == "auto" and not prices.uniform)
+        return self.reads_budget or (self.price_rule == "auto" and not (prices.uniform and prices.weighed.uniform))
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         rest = 1 - price_power(self.price_rule, state.left[:, None])
-        return per_cost(scores, state.prices_now**rest)
+        return per_cost(scores, state.weighed_now**rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:
         """(n, M) expected gain of each feature, whatever its price."""

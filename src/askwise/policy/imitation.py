@@ -96,20 +96,68 @@ def targets_of(scores: np.ndarray) -> Targets:
     return Targets(share / share.sum(axis=1, keepdims=True), best, spread)
 
 
-class ScoreNetwork:
-    """Relative scores of the features, and their scale: ReLU layers with M + 2 outputs.
+class Imitator:
+    """ReLU layers that are trained by Adam in numpy; subclasses say what the outputs mean, and what changes lower the
+    loss.
+
+    Training is in single precision, which is faster; answers are in double precision, so that those of a row in a batch
+    equal those of the row alone.
+    """
+
+    def __init__(self, n_inputs: int, n_outputs: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
+        widths = [n_inputs, *hidden, n_outputs]
+        self.layers = Layers(
+            [rng.normal(size=pair) * np.sqrt(2 / pair[0]) for pair in pairwise(widths)],
+            [np.zeros(width) for width in widths[1:]],
+            "relu",
+        )
+
+    def _change(self, outputs: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
+        """(n, outputs) gradients of the loss of each row by its outputs."""
+        raise NotImplementedError
+
+    def _descend(
+        self, inputs: np.ndarray, targets: Sequence[np.ndarray], epochs: int, rng: np.random.Generator
+    ) -> None:
+        """Passes over the rows in batches, with a falling rate."""
+        self.layers = _in_precision(self.layers, np.float32)
+        optimizer = _Adam([*self.layers.weights, *self.layers.biases])
+        n_batches = -(-len(inputs) // BATCH)
+        n_steps = max(epochs * n_batches, FEWEST_STEPS)
+        for step in range(n_steps):
+            if step % n_batches == 0:
+                order = rng.permutation(len(inputs))
+            at = order[step % n_batches * BATCH :][:BATCH]
+            gradients = self._gradients(inputs[at], [target[at] for target in targets])
+            optimizer.step(gradients, RATE * (1 + np.cos(np.pi * step / n_steps)) / 2)
+        self.layers = _in_precision(self.layers, np.float64)
+
+    def _gradients(self, inputs: np.ndarray, targets: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Gradients of the mean loss by all weights, then by all biases."""
+        weights, biases = self.layers.weights, self.layers.biases
+        active = [inputs]
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            active.append(np.maximum(active[-1] @ weight + bias, 0.0))
+        change = self._change(active[-1] @ weights[-1] + biases[-1], targets) / np.float32(len(inputs))
+        of_weights: list[np.ndarray] = []
+        of_biases: list[np.ndarray] = []
+        for layer in range(len(weights) - 1, -1, -1):
+            of_weights.insert(0, active[layer].T @ change + DECAY * weights[layer])
+            of_biases.insert(0, change.sum(axis=0))
+            if layer:
+                change = (change @ weights[layer].T) * (active[layer] > 0)
+        return [*of_weights, *of_biases]
+
+
+class ScoreNetwork(Imitator):
+    """Relative scores of the features, and their scale: M + 2 outputs.
 
     The first M outputs are logits: `SHARPNESS` times how far a score is above another one, in units of the spread.
     The last two are the logarithms of the highest score and of the spread.
     """
 
     def __init__(self, n_inputs: int, n_features: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
-        widths = [n_inputs, *hidden, n_features + 2]
-        self.layers = Layers(
-            [rng.normal(size=pair) * np.sqrt(2 / pair[0]) for pair in pairwise(widths)],
-            [np.zeros(width) for width in widths[1:]],
-            "relu",
-        )
+        super().__init__(n_inputs, n_features + 2, hidden, rng)
 
     def logits(self, inputs: np.ndarray) -> np.ndarray:
         """(n, M) relative scores."""
@@ -119,57 +167,60 @@ class ScoreNetwork:
         """(n, M) scores in the policy's unit, and (n,) the margin of the best of the `usable` features, in spreads."""
         found = self.layers(inputs)
         logits = np.where(usable, found[:, :-2], -np.inf)
-        if logits.shape[1] < 2:
-            margin = np.full(len(logits), np.inf)
-        else:
-            top = np.partition(logits, -2, axis=1)[:, -2:]
-            margin = (top[:, 1] - np.where(np.isneginf(top[:, 0]), -np.inf, top[:, 0])) / SHARPNESS
         best, spread = np.exp(np.clip(found[:, -2:], -30.0, 30.0)).T
         highest = found[:, :-2].max(axis=1, keepdims=True)
-        return best[:, None] + spread[:, None] * (found[:, :-2] - highest) / SHARPNESS, margin
+        return best[:, None] + spread[:, None] * (found[:, :-2] - highest) / SHARPNESS, margins(logits)
 
     def train(self, inputs: np.ndarray, scores: np.ndarray, epochs: int, rng: np.random.Generator) -> None:
-        """Adam on the cross entropy of the shares and the squared errors of the scale, with a falling rate.
-
-        In single precision, which is faster; answers are in double precision, so that those of a row in a batch equal
-        those of the row alone.
-        """
-        self.layers = _in_precision(self.layers, np.float32)
+        """Lower the cross entropy of the shares, and the squared errors of the scale."""
         found, usable = targets_of(scores), np.isfinite(scores)
         scale = np.log(np.maximum(np.column_stack([found.best, found.spread]), LEAST_SPREAD)).astype(np.float32)
-        share = found.share.astype(np.float32)
-        optimizer = _Adam([*self.layers.weights, *self.layers.biases])
-        n_batches = -(-len(inputs) // BATCH)
-        n_steps = max(epochs * n_batches, FEWEST_STEPS)
-        for step in range(n_steps):
-            if step % n_batches == 0:
-                order = rng.permutation(len(inputs))
-            at = order[step % n_batches * BATCH :][:BATCH]
-            gradients = self._gradients(inputs[at], share[at], usable[at], scale[at])
-            optimizer.step(gradients, RATE * (1 + np.cos(np.pi * step / n_steps)) / 2)
-        self.layers = _in_precision(self.layers, np.float64)
+        self._descend(inputs, [found.share.astype(np.float32), usable, scale], epochs, rng)
 
-    def _gradients(
-        self, inputs: np.ndarray, share: np.ndarray, usable: np.ndarray, scale: np.ndarray
-    ) -> list[np.ndarray]:
-        """Gradients of the mean loss by all weights, then by all biases."""
-        weights, biases = self.layers.weights, self.layers.biases
-        active = [inputs]
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            active.append(np.maximum(active[-1] @ weight + bias, 0.0))
-        outputs = active[-1] @ weights[-1] + biases[-1]
-        logits = np.where(usable, outputs[:, :-2], -np.inf)
-        proba = np.exp(logits - logits.max(axis=1, keepdims=True))
-        proba /= proba.sum(axis=1, keepdims=True)
-        change = np.column_stack([proba - share, (outputs[:, -2:] - scale) / 10]) / np.float32(len(inputs))
-        of_weights: list[np.ndarray] = []
-        of_biases: list[np.ndarray] = []
-        for layer in range(len(weights) - 1, -1, -1):
-            of_weights.insert(0, active[layer].T @ change + DECAY * weights[layer])
-            of_biases.insert(0, change.sum(axis=0))
-            if layer:
-                change = (change @ weights[layer].T) * (active[layer] > 0)
-        return [*of_weights, *of_biases]
+    def _change(self, outputs: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
+        share, usable, scale = targets
+        proba = softmax(np.where(usable, outputs[:, :-2], -np.inf))
+        return np.column_stack([proba - share, (outputs[:, -2:] - scale) / 10])
+
+
+def margins(logits: np.ndarray) -> np.ndarray:
+    """(n,) how far the best of (n, M) logits, -inf = not usable, is above the second one, in spreads."""
+    if logits.shape[1] < 2:
+        return np.full(len(logits), np.inf)
+    top = np.partition(logits, -2, axis=1)[:, -2:]
+    return np.asarray((top[:, 1] - np.where(np.isneginf(top[:, 0]), -np.inf, top[:, 0])) / SHARPNESS)
+
+
+class BeliefNetwork(Imitator):
+    """What is believed of a case: p(y | x_S), and the probability that the full row is decided for each class."""
+
+    def __init__(self, n_inputs: int, n_classes: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
+        super().__init__(n_inputs, 2 * n_classes, hidden, rng)
+
+    def __call__(self, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n, C) p(y | x_S), and (n, C) the probabilities of the decision from the full row."""
+        return as_belief(self.layers(inputs))
+
+    def train(
+        self, inputs: np.ndarray, proba: np.ndarray, final: np.ndarray, epochs: int, rng: np.random.Generator
+    ) -> None:
+        """Lower the cross entropy of both distributions."""
+        self._descend(inputs, [proba.astype(np.float32), final.astype(np.float32)], epochs, rng)
+
+    def _change(self, outputs: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
+        return np.column_stack(as_belief(outputs)) - np.column_stack(targets)
+
+
+def as_belief(outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The outputs (..., 2 C) of a `BeliefNetwork` as its two distributions."""
+    n_classes = outputs.shape[-1] // 2
+    return softmax(outputs[..., :n_classes]), softmax(outputs[..., n_classes:])
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """The distributions of logits (..., C)."""
+    proba = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(proba / proba.sum(axis=-1, keepdims=True))
 
 
 def _in_precision(layers: Layers, kind: Any) -> Layers:
@@ -197,10 +248,17 @@ class _Adam:
 
 
 class LabeledStates(NamedTuple):
-    """States that were visited: the inputs of the network, and the exact policy's scores, -inf = not acquirable."""
+    """States that were visited: the inputs of the networks, and what the exact policy and its belief say of them."""
 
     inputs: np.ndarray  # (n, P)
-    scores: np.ndarray  # (n, M)
+    scores: np.ndarray  # (n, M), -inf = not acquirable
+    proba: np.ndarray  # (n, C)
+    final: np.ndarray  # (n, C)
+
+    @property
+    def open(self) -> np.ndarray:
+        """(n,) whether something can be acquired."""
+        return np.isfinite(self.scores).any(axis=1)
 
     @classmethod
     def concatenated(cls, parts: Sequence[LabeledStates]) -> LabeledStates:

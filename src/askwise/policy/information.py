@@ -35,7 +35,7 @@ def discretized(rows: EncodedRows, y: np.ndarray, schema: Schema, n_bins: int) -
 
 def greedy_order(levels: np.ndarray, y: np.ndarray, prices: Prices, criterion: str) -> np.ndarray:
     """(M,) features by information per price, each given those before it, the first `MOST_GIVEN` of them."""
-    n_features = levels.shape[1]
+    n_features, prices = levels.shape[1], prices.weighed
     alone = conditional_information(levels, y, np.zeros(len(y), dtype=int))
     had, order = np.zeros((1, n_features), dtype=bool), []
     given: list[np.ndarray] = []

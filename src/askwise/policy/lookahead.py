@@ -47,10 +47,10 @@ class Lookahead(Greedy):
     gate is not known yet, for the gates and the features with the highest gains, at most 8 in all; otherwise the gain
     of a feature counts alone. Where the money left pays for only one more feature, it does as well. If a gate comes
     first, all later gains are those of the labels of similar training rows: models often have not learned well which
-    features matter when. And once the gate that says most is known, half of a gain is what the feature tells in all
-    training rows in which this gate turned out alike (`gated_`): the few rows that resemble the case in everything do
-    not say which features matter. ``policy="auto"`` uses `Lookahead` where there are gates; these are determined as if
-    all prices were equal.
+    features matter when. And once the gate that says most is known, half of a gain is what the feature tells beside
+    what is known, as counted in all training rows in which this gate turned out alike (`gated_`): the few rows that
+    resemble the case in everything do not say which features matter. ``policy="auto"`` uses `Lookahead` where there are
+    gates; these are determined as if all prices were equal.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Lookahead(Greedy):
     [3.0, 3.0]
     """
 
-    reason = "It has the highest expected gain, weighed against its price, counting what it says to ask next."
+    reason = "It is expected to tell most for its price, counting what it says to ask next."
     gated_: GatedGains | None = None
 
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
@@ -114,9 +114,7 @@ class Lookahead(Greedy):
         return self
 
     def _learned(self, predictor: ConditionalPredictor) -> GatedGains:
-        return GatedGains.learned(
-            self.gates_, predictor.pool_, self._scaled, predictor.pool_labels(), predictor.schema_
-        )
+        return GatedGains.learned(self.gates_, predictor.pool_, predictor.pool_labels(), predictor.schema_)
 
     def weighed(self, discrepancy: np.ndarray, epistemic: np.ndarray, state: Acquisition) -> np.ndarray:
         found = super().weighed(discrepancy, epistemic, state)
@@ -151,16 +149,18 @@ class Lookahead(Greedy):
 
     def _two_steps(self, state: Acquisition) -> tuple[np.ndarray, np.ndarray]:
         """(n, M) value of each feature, and the price that it is compared with."""
-        gain, price = self.worth(state), state.prices_now.copy()
-        buyable = state.buyable()
+        gain, price = self.worth(state), state.weighed_now.copy()
+        buyable, amounts = state.buyable(), state.amounts_now
         begun = np.any(state.mask, axis=1)
         ahead = ~begun | buyable[:, self.gates_].any(axis=1)
         done: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}  # cases alike are valued once
         for r in np.flatnonzero(ahead).tolist():
-            key = b"".join(part.tobytes() for part in (state.rows.values[r], buyable[r], state.left[r]))
+            key = b"".join(part.tobytes() for part in (state.rows.values[r], buyable[r], state.remaining[r]))
             if key not in done:
                 followed = self._followed(state, r, gain[r], buyable[r], bool(begun[r]))
-                done[key] = _with_followers(followed, gain[r], price[r], buyable[r], state, r, self.price_rule)
+                done[key] = _with_followers(
+                    followed, gain[r], price[r], amounts[r], buyable[r], state, r, self.price_rule
+                )
             gain[r], price[r] = done[key]
         return gain, price
 
@@ -188,7 +188,7 @@ class Lookahead(Greedy):
         mask[:, known] = True
         rows = EncodedRows(np.where(schema.expand(mask), pool[at], np.nan))
         # At equal prices: per price of both, a cheap feature before a good one looks better than it is.
-        prices = Prices((np.asarray(context.prices.costs) > 0).astype(float))
+        prices = Prices((np.asarray(context.prices.weighed.costs) > 0).astype(float))
         left, weight = np.full(len(at), np.inf), context.risk_weight
         return Acquisition(schema, prices, self.value_.beliefs, rows, mask, ~mask, left, risk_weight=weight)
 
@@ -258,9 +258,11 @@ def _valued(
     first = seconds.first
     had = np.repeat(state.mask[[r]], len(first), axis=0)
     had[np.arange(len(first)), first] = True
-    own = state.prices.now(state.mask[[r]])[0, first]
-    costs = state.prices.now(had)
-    allowed = affordable(own[:, None] + costs, state.left[r])
+    pairs = [(part.now(state.mask[[r]])[0, first], part.now(had), left[r]) for part, left in state.purses]
+    allowed = np.logical_and.reduce([affordable(own[:, None] + costs, left) for own, costs, left in pairs])
+    own, costs = pairs[0][:2]
+    if state.prices.weights:
+        own, costs = state.prices.weighed.now(state.mask[[r]])[0, first], state.prices.weighed.now(had)
     allowed = allowed & (buyable if state.schema.rules is None else state.followers(r, first))
     value, price = seconds.values(gain, costs, allowed, rule, state.left[r])
     return value, own + price
@@ -270,6 +272,7 @@ def _with_followers(
     seconds: SecondGains,
     gain: np.ndarray,
     price: np.ndarray,
+    amounts: np.ndarray,
     buyable: np.ndarray,
     state: Acquisition,
     r: int,
@@ -278,7 +281,8 @@ def _with_followers(
     """(M,) value and price of all features of case `r`; those not in `seconds` as if the best single one followed."""
     ranked = np.where(buyable, by_rule(gain, price, rule, state.left[r]), -np.inf)
     best = int(ranked.argmax())
-    both = buyable & affordable(price + price[best], state.left[r]) & (np.arange(len(gain)) != best)
+    both = buyable & (np.arange(len(gain)) != best)
+    both &= affordable(amounts + amounts[best], state.remaining[r]).all(axis=1)
     value, cost = gain + gain[best] * both, price + price[best] * both
     found = _valued(seconds, gain, buyable, state, r, rule)
     value[seconds.first], cost[seconds.first] = (part.mean(axis=0) for part in found)

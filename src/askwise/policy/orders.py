@@ -67,7 +67,7 @@ class Static(WithoutRows, Policy):
         return self
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        priced = per_cost(self.relevance_, state.prices_now)
+        priced = per_cost(self.relevance_, state.weighed_now)
         return np.where(state.mask, -np.inf, self.relevance_ if self.relevance is None else priced)
 
 

@@ -105,7 +105,7 @@ class Planned(Greedy):
         preference = np.ones(state.mask.shape)
         limited = np.isfinite(state.left)
         if limited.any():
-            part = state.rows.take(limited), state.mask[limited], state.available[limited], state.left[limited]
+            part = state.rows.take(limited), state.mask[limited], state.available[limited], state.remaining[limited]
             promise = self.plans_.promise(*part, state.prices, state.schema.rules)
             best = promise.max(axis=1, keepdims=True)
             some = np.isfinite(best)

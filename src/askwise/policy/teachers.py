@@ -48,26 +48,34 @@ class Teacher:
 
     def start_scores(self) -> np.ndarray:
         """(1, M) scores of the exact policy where nothing is known."""
-        return self.scores(self.nothing_known(self.rows[:1])[0])
+        return self.exact.scores(self.nothing_known(self.rows[:1])[0])
 
     def labeled(self, visitor: Policy, inputs: StateInputs, n: float, rng: np.random.Generator) -> LabeledStates:
-        """About `n` states that the visitor reaches, with the scores of the exact policy."""
+        """About `n` states that the visitor reaches, with the scores of the exact policy and the belief."""
         n_rows = round(n)
         at = rng.choice(self.rows, n_rows, replace=n_rows > len(self.rows))
-        state = self._visited(at, visitor, rng)
-        scores = self.scores(state)
-        usable = np.isfinite(scores).any(axis=1)
-        return LabeledStates(inputs(state.rows, state.left)[usable].astype(np.float32), scores[usable])
+        return self.label(self._visited(at, visitor, rng), inputs)
+
+    def everything_known(self, inputs: StateInputs, n: float, rng: np.random.Generator) -> LabeledStates:
+        """About `n` states of which all is known that can be had."""
+        at = rng.choice(self.rows, min(round(n), len(self.rows)), replace=False)
+        state, truth = self.nothing_known(at)
+        state.reveal(state.available, truth.values)
+        return self.label(state, inputs)
+
+    def label(self, state: Acquisition, inputs: StateInputs) -> LabeledStates:
+        """States with the scores of the exact policy and the belief."""
+        step, said = self.beliefs.rows_at_once, []
+        for start in range(0, len(state.mask), step):
+            part = state.take(slice(start, start + step))
+            scores, belief = self.exact.scores(part), part.belief
+            said.append((scores, belief.proba, self.beliefs.final(belief)))
+        labels = [np.concatenate(parts) for parts in zip(*said, strict=True)]
+        return LabeledStates(inputs(state.rows, state.left).astype(np.float32), *labels)
 
     def held_out_states(self, visitor: Policy, n: float, rng: np.random.Generator) -> Acquisition:
         """About `n` states that the visitor reaches on the rows held out."""
         return self._visited(np.resize(self.held_out, round(n)), visitor, rng)
-
-    def scores(self, state: Acquisition) -> np.ndarray:
-        """(n, M) scores of the exact policy."""
-        step = self.beliefs.rows_at_once
-        parts = [state.take(slice(start, start + step)) for start in range(0, len(state.mask), step)]
-        return np.concatenate([self.exact.scores(part) for part in parts])
 
     def _visited(self, at: np.ndarray, visitor: Policy, rng: np.random.Generator) -> Acquisition:
         """The state after random numbers of purchases, small ones more often, under random budgets if those matter."""

@@ -18,8 +18,7 @@ from askwise.parameters import POSITIVE, SHARE, Whole, check_limits, within
 from askwise.predict.base import SubsetPredictor
 from askwise.predict.belief import Belief, Completions
 from askwise.predict.column_weights import learned_weights
-from askwise.predict.exact_sums import exact_means, rounded
-from askwise.predict.similarity import Neighbors, kernel, squared_distances, without
+from askwise.predict.similarity import Neighbors, kernel, rounded, squared_distances, without
 from askwise.randomness import generator
 from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
 
@@ -166,7 +165,15 @@ class ConditionalPredictor(SubsetPredictor):
         leave_out: np.ndarray | None = None,
     ) -> Belief:
         """The completions of encoded rows, with the answers on them and their mean."""
-        distances, weighted = self._distances(rows, previous)
+        before, weighted_before, covered = None, None, None
+        if previous is not None:
+            before, weighted_before, covered = previous.distances, previous.weighted_distances, previous.observed
+        weighted: np.ndarray | None = None
+        if self.similar_ is None:
+            distances = self.neighbors_.squared_distances(rows, before, covered)
+        else:
+            both = [self.neighbors_, self.similar_]
+            distances, weighted = squared_distances(both, rows, [before, weighted_before], covered)
         similar = None if weighted is None else self._on_similar_rows(weighted, rows, leave_out)
         completions = self._complete(rows, distances, leave_out)
         answers = self._answers(completions, similar, rows, leave_out)
@@ -203,23 +210,22 @@ class ConditionalPredictor(SubsetPredictor):
             widths = self._by_scott(rows.observed.sum(axis=1)[:, None], np.array(self.factors))
             means = own.mean(self.bandwidth / widths)[:, :, 0]
         else:
-            means = self._mean(own, rows)
+            widths = self.answer_widths(rows.observed.sum(axis=1))
+            means = own.mean(None if self.answer_bandwidth is None else self.bandwidth / widths)
         return self._mixed(means, None if belief.similar is None else belief.similar[:, :1], rows)
 
     def _by_scott(self, n_known: np.ndarray, factor: float | np.ndarray = FACTORS[0]) -> np.ndarray:
         """(n,) width for cases with `n_known` (n,) columns by Scott's rule, but at most `bandwidth`; both broadcast."""
         return np.minimum(self.bandwidth, factor * len(self.pool_) ** (-1 / (n_known + 4)))
 
-    def _mean(self, completions: Completions, rows: EncodedRows) -> np.ndarray:
-        if self.answer_bandwidth is None:
-            return completions.mean()
-        return completions.mean(self.bandwidth / self.answer_widths(rows.observed.sum(axis=1)))
-
     def _answers(
         self, completions: Completions, similar: np.ndarray | None, rows: EncodedRows, leave_out: np.ndarray | None
     ) -> np.ndarray:
         """(n, 1 + k, C) p(y | x_S) of incomplete rows, from completions and from `similar` rows."""
-        return self._mixed(self._mean(completions, rows), similar, rows)
+        narrowing = None
+        if self.answer_bandwidth is not None:
+            narrowing = self.bandwidth / self.answer_widths(rows.observed.sum(axis=1))
+        return self._mixed(completions.mean(narrowing), similar, rows)
 
     def _mixed(self, answers: np.ndarray, similar: np.ndarray | None, rows: EncodedRows) -> np.ndarray:
         """Answers (n, several, C) on completions, mixed with those on similar rows themselves."""
@@ -229,24 +235,18 @@ class ConditionalPredictor(SubsetPredictor):
         return (1 - share) * answers + share * similar
 
     def _on_similar_rows(self, weighted: np.ndarray, rows: EncodedRows, leave_out: np.ndarray | None) -> np.ndarray:
-        """(n, 1 + k, C) mean answers on the rows of the pool as they are, at `weighted` distances (n, N)."""
+        """(n, 1 + k, C) mean answers on the rows of the pool as they are, at `weighted` distances (n, N).
+
+        The products of a matrix product are summed in an order that depends on the number of rows; rounded, they make
+        no difference by it, so that a case has the same answer in any batch.
+        """
         assert self._rounded_answers is not None
         if leave_out is not None:
             weighted = without(weighted, self.pool_position_[leave_out])
         weights = kernel(weighted, self._by_scott(rows.observed.sum(axis=1))[:, None])
-        return exact_means(weights, self._rounded_answers, len(self.classes_))
-
-    def _distances(self, rows: EncodedRows, previous: Belief | None) -> tuple[np.ndarray, np.ndarray | None]:
-        """(n, N) squared distances to the pool, and those with learned column weights, if there are."""
-        if previous is None:
-            before, weighted_before, covered = None, None, None
-        else:
-            before, weighted_before, covered = previous.distances, previous.weighted_distances, previous.observed
-        if self.similar_ is None:
-            return self.neighbors_.squared_distances(rows, before, covered), None
-        both = [self.neighbors_, self.similar_]
-        distances, weighted = squared_distances(both, rows, [before, weighted_before], covered)
-        return distances, weighted
+        total = rounded(weights, len(self.pool_)) @ self._rounded_answers
+        total = total.reshape(len(weights), -1, len(self.classes_))
+        return np.asarray(total / total.sum(axis=2, keepdims=True))
 
     def whole_pool(self) -> Completions | None:
         """All rows of the pool, alike, as the completions of a case of which nothing is known; None for images."""

@@ -9,13 +9,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from askwise.predict.exact_sums import on_grid
 from askwise.table.rows import EncodedRows
 
 UNRELATED = 2.0
 """Squared distance of two unrelated cells: its mean for two independent normal scores."""
 DISTANCES_AT_ONCE = 4_000_000
 """Distances of a cell to a pool row that are in memory at a time."""
+FINEST, DIGITS = 20, 53
+"""Binary digits after the point to which numbers are rounded at most, so that their sums are exact and do not depend on
+the order of summation; and the digits of a float."""
 
 
 class Neighbors:
@@ -79,12 +81,8 @@ class Neighbors:
         squared = squared if leave_out is None else without(squared, leave_out)
         index = np.argpartition(squared, self.n_neighbors - 1, axis=1)[:, : self.n_neighbors]
         index.sort(axis=1)
-        return index, self.weights(np.take_along_axis(squared, index, axis=1))
-
-    def weights(self, squared: np.ndarray) -> np.ndarray:
-        """(n, K) weights of pool rows with these squared distances (n, K)."""
-        found = kernel(squared, self.bandwidth)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        weights = kernel(np.take_along_axis(squared, index, axis=1), self.bandwidth)
+        return index, weights / weights.sum(axis=1, keepdims=True)
 
     def weighted(self, column_weights: np.ndarray) -> Neighbors:
         """The same rows with other column weights."""
@@ -142,7 +140,7 @@ def squared_distances(
     Those of cells are rounded, so that their sums are exact in any order: a distance that grew column by column equals
     one that was computed at once, and a session has the neighbors of its row in a batch.
     """
-    one, (n, n_columns) = searches[0], rows.values.shape
+    one, (n, n_columns), grid = searches[0], rows.values.shape, 2.0**FINEST
     found = [np.zeros((n, len(one.scores))) if known is None else known.copy() for known in before]
     wanted, scores = rows.observed if covered is None else rows.observed & ~covered, one.scale(rows.values)
     step = max(1, DISTANCES_AT_ONCE // (len(one.scores) * n_columns))
@@ -155,7 +153,7 @@ def squared_distances(
         one_each = bool((n_cells == 1).all())  # as after most purchases: there is nothing to sum
         for search, squared in zip(searches, found, strict=True):
             weights = search.column_weights
-            added = on_grid(of_cells if weights is None else of_cells * weights[column, None])
+            added = np.rint((of_cells if weights is None else of_cells * weights[column, None]) * grid) / grid
             squared[part] += added if one_each else sums @ added
     return found
 
@@ -174,3 +172,13 @@ def kernel(squared: np.ndarray, width: float | np.ndarray | None = None) -> np.n
     """
     nearer = squared.min(axis=1, keepdims=True) - squared
     return np.asarray(np.exp(nearer if width is None else nearer / (2 * width**2)))
+
+
+def rounded(numbers: np.ndarray, n_rows: int) -> np.ndarray:
+    """Numbers from 0 to 1 with so few digits that a sum of `n_rows` products of two of them is exact in any order.
+
+    >>> float(rounded(np.array([1 / 3]), 5000)[0] * 2**20)
+    349525.0
+    """
+    grid = 2.0 ** min(FINEST, (DIGITS - n_rows.bit_length()) // 2)
+    return np.asarray(np.rint(numbers * grid) / grid)

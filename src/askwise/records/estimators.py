@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,10 @@ MUCH_MISSING = 0.05
 """Share of missing features from which `evaluate` says what its numbers rest on."""
 
 
+RESOURCE = "resource "
+"""Before the number of a resource other than money, among the measures; a table has its name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Paths(ByRow):
     """What a policy asked for of each case, and what was said after each answer.
@@ -78,6 +82,8 @@ class Paths(ByRow):
         (n,) number of questions until the policy stopped.
     full
         (n,) class decided for with everything known; -1 where the record does not tell.
+    further
+        (n, T + 1, R - 1) what was spent so far of the resources other than money; None where there are none.
     """
 
     order: np.ndarray
@@ -86,6 +92,13 @@ class Paths(ByRow):
     decision: np.ndarray
     end: np.ndarray
     full: np.ndarray
+    further: np.ndarray | None = None
+
+    @property
+    def resources(self) -> dict[str, np.ndarray]:
+        """(n, T + 1) what was spent so far of each resource other than money, by its place among the measures."""
+        spent = np.empty((*self.spent.shape, 0)) if self.further is None else self.further
+        return {f"{RESOURCE}{k}": spent[:, :, k] for k in range(spent.shape[2])}
 
     def __len__(self) -> int:
         return len(self.full)
@@ -108,6 +121,7 @@ def outcomes(paths: Paths, labels: np.ndarray, costs: np.ndarray | None = None) 
         "spent": paths.spent[rows, paths.end],
         "features": paths.end.astype(float),
         "kept": np.where(paths.full >= 0, decided == paths.full, np.nan),
+        **{name: so_far[rows, paths.end] for name, so_far in paths.resources.items()},
     }
     if costs is not None:
         found["error_cost"] = costs[labels, decided].astype(float)
@@ -286,10 +300,14 @@ class CaseValues:
         ``{measure: (draws, n)}``; one draw where nothing is simulated.
     weights
         ``{measure: (n,)}``; 0 = not used.
+    worth
+        ``{measure: cases}``: how many equally weighted cases a share of all of them is worth at most, where the spread
+        of the values says too little.
     """
 
     values: dict[str, np.ndarray]
     weights: dict[str, np.ndarray]
+    worth: Mapping[str, float] = field(default_factory=dict)
 
     def effective(self, members: np.ndarray | None = None, measure: str = "accuracy") -> float:
         """The number of equally weighted cases that would tell as much."""
@@ -319,7 +337,8 @@ class CaseValues:
         variance = within + between
         if measure not in SHARES:
             return mean, mean - reach * variance**0.5, mean + reach * variance**0.5
-        return _share_interval(mean, variance, total**2 / float((weights**2).sum()), reach)
+        worth = self.worth.get(measure, np.inf) * total / self.weights[measure].sum()
+        return _share_interval(mean, variance, total**2 / float((weights**2).sum()), reach, worth)
 
     def balanced_accuracy(self, labels: np.ndarray, members: np.ndarray | None = None) -> float:
         """The mean over the classes that occur of the accuracy within each."""
@@ -329,11 +348,13 @@ class CaseValues:
         return float(np.mean(told)) if told else float("nan")
 
 
-def _share_interval(share: float, variance: float, cases: float, reach: float) -> tuple[float, float, float]:
-    """Wilson's interval for as many cases as give this variance: it stays within 0 and 1 and is never empty."""
+def _share_interval(
+    share: float, variance: float, cases: float, reach: float, worth: float = np.inf
+) -> tuple[float, float, float]:
+    """Wilson's interval for as many cases as give this variance, at most `worth`: within 0 and 1 and never empty."""
     share = min(max(share, 0.0), 1.0)
     own = share * (1 - share)
-    n = own / variance if variance > 0 and own > 0 else cases
+    n = min(own / variance if variance > 0 and own > 0 else cases, worth)
     center, half = share + reach**2 / (2 * n), reach * (own / n + reach**2 / (4 * n**2)) ** 0.5
     return share, max(0.0, (center - half) / (1 + reach**2 / n)), min(1.0, (center + half) / (1 + reach**2 / n))
 
@@ -391,7 +412,12 @@ def robust_values(
     names = list(real)
     drawn = [np.column_stack([outcomes(one.paths, labels, costs)[name] for name in names]) for one in simulated]
     # Of a price, what is still to be spent is predicted.
-    so_far = {"spent": lambda p, rows, t: p.spent[rows, t], "features": lambda p, rows, t: np.minimum(t, p.end[rows])}
+    so_far: dict[str, Any] = {
+        "spent": lambda p, rows, t: p.spent[rows, t],
+        "features": lambda p, rows, t: np.minimum(t, p.end[rows]),
+    }
+    for resource in paths.resources:
+        so_far[resource] = lambda p, rows, t, resource=resource: p.resources[resource][rows, t]
     if costs is not None:
         so_far["total_cost"] = so_far["spent"]
         so_far["net_benefit"] = lambda p, rows, t: -p.spent[rows, t]
@@ -400,7 +426,7 @@ def robust_values(
         zero = np.zeros(len(rows))
         return np.column_stack([so_far[name](p, rows, t) if name in so_far else zero for name in names])
 
-    expected = np.zeros((n, T + 1, len(names)))
+    expected, kept, left = np.zeros((n, T + 1, len(names))), names.index("kept"), []
     for fold in range(N_FOLDS):
         rest, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         if not len(inside):
@@ -413,11 +439,15 @@ def robust_values(
                     given.append(one.with_prediction(t, rows))
                     target.append(outcome[rows] - past(one.paths, rows, t))
         predict = ridge(np.concatenate(given), np.concatenate(target))
+        for one, outcome in zip(simulated, drawn, strict=True):
+            for t in np.unique(one.paths.end[inside]):
+                rows = inside[one.paths.end[inside] == t]
+                left.append(outcome[rows, kept] - predict(one.with_prediction(t, rows))[:, kept])
         for t in range(T + 1):
             rows = inside[followed[inside] >= t]
             if len(rows):
                 expected[rows, t] = predict(states.with_prediction(t, rows)) + past(paths, rows, t)
-    values = {}
+    values, worth = {}, {}
     for k, name in enumerate(names):
         m = expected[:, :, k].copy()
         last = m[np.arange(n), followed]
@@ -430,10 +460,16 @@ def robust_values(
             scale = n / max(float(along[reached, np.minimum(t, paths.end)[reached]].sum()), 1.0)
             found += np.where(followed >= t, scale * along[:, t] * (m[:, t] - m[:, t - 1]), 0.0)
         if name == "kept" and whole.any():
+            # Few records are whole, and often none of them tells of a decision that is not kept. How much such cases
+            # spread around what is expected of them, the simulation knows better than they do.
+            weight = along[whole, -1] / along[whole, -1].sum()
+            few, spread = float((weight**2).sum()), float(np.concatenate([one[:, k] for one in drawn]).var())
+            variance = found.var() / n + (np.concatenate(left) ** 2).mean() * few
+            worth[name] = spread / variance if spread > 0 else 1 / few
             scale = n / float(along[whole, -1].sum())
             found += np.where(whole, scale * along[:, -1] * (np.nan_to_num(real[name]) - last), 0.0)
         values[name] = found[None]
-    return CaseValues(values, {name: np.ones(n) for name in names})
+    return CaseValues(values, {name: np.ones(n) for name in names}, worth)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,9 @@ from askwise.table.rows import EncodedRows
 from askwise.table.schema import Schema
 from askwise.trajectory import Trajectory
 
-Run = Callable[[EncodedRows, np.ndarray, float], Trajectory]
+Limits = tuple[float, ...]
+"""A budget: the limit of each resource, money first."""
+Run = Callable[[EncodedRows, np.ndarray, Limits], Trajectory]
 """Acquires rows with the true values given, of the features (n, M) that can be had, under a budget."""
 
 
@@ -62,6 +64,10 @@ class RecordRuns:
         Whether one run under the largest budget serves all.
     error_costs
         (C, C) what errors cost, or None.
+    columns
+        Each budget as the columns of a table.
+    resources
+        The names of those other than money.
 
     Examples
     --------
@@ -80,7 +86,7 @@ class RecordRuns:
     truth: EncodedRows
     labels: np.ndarray
     schema: Schema
-    budgets: Sequence[float]
+    budgets: Sequence[Limits]
     never: np.ndarray
     run: Run
     full_decisions: Callable[[EncodedRows], np.ndarray]
@@ -88,8 +94,10 @@ class RecordRuns:
     n_draws: int = N_DRAWS
     one_run: bool = False
     error_costs: np.ndarray | None = None
+    columns: Sequence[dict[str, float]] = ()
+    resources: Sequence[str] = ()
     _kept: dict[Any, Trajectory] = field(default_factory=dict, init=False)
-    _asked: dict[float, tuple[States, Questions]] = field(default_factory=dict, init=False)
+    _asked: dict[Limits, tuple[States, Questions]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.there = self.schema.any_column(self.truth.observed)
@@ -98,7 +106,7 @@ class RecordRuns:
         self.can_be_had = self.there | ~self.never
         self.whole = self.recorded.all(axis=1)
 
-    def values(self, way: str, budget: float) -> CaseValues:
+    def values(self, way: str, budget: Limits) -> CaseValues:
         """What each case contributes to the estimate made this `way`, one of `MISSING`, under one of the budgets."""
         assert way in MISSING
         costs = self.error_costs
@@ -114,13 +122,13 @@ class RecordRuns:
         simulated = [states.others(paths, values) for paths, values in drawn]
         return robust_values(states, asked, self.recorded, simulated, self.labels, costs)
 
-    def overlap(self, budget: float) -> Overlap:
+    def overlap(self, budget: Limits) -> Overlap:
         """Which questions under one of the budgets the records answer."""
         states, asked = self._on_records(budget)
         effective = weighted_values(states.paths, asked, self.recorded, self.labels, None).effective()
         return overlap_of(states.paths, asked, self.recorded, effective)
 
-    def _on_records(self, budget: float) -> tuple[States, Questions]:
+    def _on_records(self, budget: Limits) -> tuple[States, Questions]:
         """The states on the way as far as the records go, and the chance of each answer."""
         if budget not in self._asked:
             full = np.full(len(self.truth), -1)
@@ -152,7 +160,7 @@ class RecordRuns:
         rows = self.truth.with_values(values)
         return rows, had, self.full_decisions(rows)
 
-    def _simulated(self, budget: float) -> list[Paths]:
+    def _simulated(self, budget: Limits) -> list[Paths]:
         """The paths of each draw; a record that lacks nothing is run once."""
         rows, had, full = self._stacked
         paths = self._paths("simulated", rows, had, budget, full)
@@ -164,7 +172,7 @@ class RecordRuns:
             found.append(paths.take(at.copy()))
         return found
 
-    def _paths(self, kind: str, rows: EncodedRows, available: np.ndarray, budget: float, full: np.ndarray) -> Paths:
+    def _paths(self, kind: str, rows: EncodedRows, available: np.ndarray, budget: Limits, full: np.ndarray) -> Paths:
         under = max(self.budgets) if self.one_run else budget
         if (kind, under) not in self._kept:
             self._kept[kind, under] = self.run(rows, available, under)
@@ -172,6 +180,8 @@ class RecordRuns:
         spent = np.column_stack([np.zeros(len(rows)), run.costs.cumsum(axis=1)])
         end = (run.order >= 0).sum(axis=1)
         if self.one_run:
-            end = np.minimum(end, affordable(spent, budget).sum(axis=1) - 1)
+            end = np.minimum(end, affordable(spent, budget[0]).sum(axis=1) - 1)
         order = np.where(np.arange(run.order.shape[1]) < end[:, None], run.order, -1)
-        return Paths(order, spent, run.proba, run.decision, end, full)
+        so_far = [np.column_stack([np.zeros(len(rows)), paid.cumsum(axis=1)]) for paid in run.further.values()]
+        further = np.stack(so_far, axis=2) if so_far else None
+        return Paths(order, spent, run.proba, run.decision, end, full, further)

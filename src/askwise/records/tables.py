@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from askwise.errors import AskwiseWarning
-from askwise.records.estimators import ASSUMPTIONS, ENOUGH_CASES, CaseValues, Overlap
+from askwise.records.estimators import ASSUMPTIONS, ENOUGH_CASES, RESOURCE, CaseValues, Overlap
 from askwise.records.runs import RecordRuns
 from askwise.table.columns import plain
 
@@ -35,13 +35,13 @@ def table_of_records(
     members: dict[Any, np.ndarray | None] = {None: None}
     if groups is not None:
         members |= {plain(one): groups == one for one in pd.unique(groups)}
-    for budget in runs.budgets:
+    for budget, limits in zip(runs.budgets, runs.columns, strict=True):
         overlap = runs.overlap(budget) if set(ways) - {"blocked"} else None
         for way in ways:
             values = runs.values(way, budget)
             trusted = overlap is None or overlap.trusted(way)
             for group, of in members.items():
-                row: dict[str, Any] = {"budget": budget, "missing": way}
+                row: dict[str, Any] = {**limits, "missing": way}
                 if groups is not None:
                     row |= {
                         "subgroup": ALL_CASES if of is None else group,
@@ -56,7 +56,8 @@ def table_of_records(
                 doubts.setdefault(doubt(overlap, way, runs.schema.features, names), None)
     for said in doubts:
         warnings.warn(said, AskwiseWarning, stacklevel=4)
-    return pd.DataFrame(rows)
+    names_of = {f"{RESOURCE}{k}": name for k, name in enumerate(runs.resources)}
+    return pd.DataFrame(rows).rename(columns=names_of)
 
 
 def recalls(

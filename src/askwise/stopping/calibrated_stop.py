@@ -29,7 +29,7 @@ from askwise.stopping.monitor import StopMonitor
 from askwise.stopping.prediction_sets import PredictionSets
 from askwise.stopping.rules import Stopping
 from askwise.table.columns import plain
-from askwise.table.prices import Prices
+from askwise.table.prices import Prices, budget_in_words
 
 if TYPE_CHECKING:
     from askwise.acquisition import Acquisition
@@ -172,7 +172,7 @@ class Conditions:
     Attributes
     ----------
     policy, prices, risk_weight, budget
-        Those of the selector; infinite = no budget.
+        Those of the selector; the budget is a number, infinite = no budget, or a dict with the limits by resource.
     missing
         (M,) features that were unavailable in some calibration rows.
     """
@@ -180,21 +180,22 @@ class Conditions:
     policy: Policy
     prices: Prices
     risk_weight: float
-    budget: float
+    budget: Any
     missing: np.ndarray
 
-    def check(self, policy: Policy, prices: Prices, risk_weight: float, budget: np.ndarray) -> None:
-        """Refuse what differs from the calibration, with the reason."""
+    def check(self, policy: Policy, prices: Prices, risk_weight: float, limits: np.ndarray) -> None:
+        """Refuse what differs from the calibration, with the reason; `limits` (n, R) are those of the budgets now."""
         differs = ""
         if policy is not self.policy:
             differs = "another policy or another fit"
-        elif not _same_prices(prices, self.prices):
+        elif not self.prices.same_as(prices):
             differs = "other prices"
         elif risk_weight != self.risk_weight:
             differs = f"risk_weight={self.risk_weight:g}, not {risk_weight:g}"
-        elif not np.all(budget == self.budget):
-            differs = "no budget" if np.isinf(self.budget) else f"budget={self.budget:g}"
-            differs += f", not {_shown_budget(budget)}"
+        elif not np.all(limits == prices.limits(self.budget, 1)):
+            apart = len(np.unique(limits, axis=0)) > 1
+            now = "budgets that differ by case" if apart else _shown_budget(prices.plain(limits[0]), "no limit")
+            differs = f"{_shown_budget(self.budget, 'no budget')}, not {now}"
         if differs:
             raise InvalidInput(f"This stopping rule was calibrated for {differs}; call calibrate_stop again.")
 
@@ -206,7 +207,7 @@ class Conditions:
         known, available
             (n, M) features known at the start, and those that can be had.
         """
-        paid = known & (self.prices.costs > 0)
+        paid = known & (self.prices.weighed.costs > 0)
         lacking = ~available & ~known & ~self.missing
         found = []
         for row in range(len(known)):
@@ -294,8 +295,9 @@ class CalibratedStop(Stopping):
         What the rule does to each class; `by_class` is the same as a table.
     assumption
         What the promise rests on besides, where missing cells of the rows were weighed or drawn.
-    subgroups, usual_novelty
-        The subgroups that the promise covers one by one, and how novel each calibration row is, (n,), for `monitor`.
+    subgroups, grouped_by, usual_novelty
+        The subgroups that the promise covers one by one, the column that holds them, if one does, and how novel each
+        calibration row is, (n,), for `monitor`.
 
     Examples
     --------
@@ -312,6 +314,7 @@ class CalibratedStop(Stopping):
 
     assumption: str = ""
     subgroups: Sequence[Any] = ()
+    grouped_by: str = ""
     usual_novelty: np.ndarray | None = None
 
     def __init__(
@@ -329,6 +332,7 @@ class CalibratedStop(Stopping):
         rows: np.ndarray | None = None,
         assumption: str = "",
         subgroups: Sequence[Any] = (),
+        grouped_by: str = "",
         usual_novelty: np.ndarray | None = None,
     ) -> None:
         steps = runs.stops_at(np.array([threshold]))
@@ -341,6 +345,7 @@ class CalibratedStop(Stopping):
         self.rows = rows
         self.assumption = assumption
         self.subgroups = [plain(one) for one in subgroups]
+        self.grouped_by = grouped_by
         self.usual_novelty = usual_novelty
         self.n_rows, self.n_early = len(runs), int(runs.early(steps).sum())
         self.n_losses = int(np.take_along_axis(goal.losses(runs), steps, axis=1).sum())
@@ -396,7 +401,8 @@ class CalibratedStop(Stopping):
     def promise(self) -> str:
         """What is promised, and under which conditions, in words."""
         rows = f"{self.n_rows} {'cross-fitted training' if self.estimated else 'calibration'} rows"
-        budget = "" if np.isinf(self.conditions.budget) else f" and budget ({self.conditions.budget:g})"
+        limited = self.conditions.budget != np.inf
+        budget = f" and budget ({budget_in_words(self.conditions.budget)})" if limited else ""
         conditions = (
             f"Conditions: cases drawn like the {rows}, with only free features known at the start; the same policy, "
             f"prices{budget}, and features unavailable as often."
@@ -575,14 +581,5 @@ def _threshold_for_price(runs: FullRuns, price: float) -> float:
     return float(thresholds[np.abs(prices - price).argmin()])
 
 
-def _same_prices(one: Prices, other: Prices) -> bool:
-    if not np.array_equal(one.costs, other.costs) or len(one.shared) != len(other.shared):
-        return False
-    pairs = zip(one.shared, other.shared, strict=True)
-    return all(np.array_equal(a[0], b[0]) and a[1] == b[1] for a, b in pairs)
-
-
-def _shown_budget(budget: np.ndarray) -> str:
-    if len(np.unique(budget)) > 1:
-        return "budgets that differ by case"
-    return "no limit" if np.isinf(budget[0]) else f"budget={budget[0]:g}"
+def _shown_budget(budget: Any, unlimited: str) -> str:
+    return unlimited if budget == np.inf else f"budget={budget_in_words(budget)}"

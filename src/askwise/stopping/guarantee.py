@@ -51,6 +51,8 @@ class FullRuns(ByRow):
         (n, T + 1, C) predictions, None where they are not needed.
     final
         (n, T + 1, C) probability that the full row is decided for a class, None where it is not needed.
+    further
+        (n, T + 1, R - 1) what was spent so far of the resources other than money; None where there are none.
     """
 
     certainty: np.ndarray
@@ -61,6 +63,7 @@ class FullRuns(ByRow):
     labels: np.ndarray | None = None
     proba: np.ndarray | None = None
     final: np.ndarray | None = None
+    further: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.full)

@@ -7,21 +7,25 @@ order fixed beforehand, until the accuracy asked for can no longer be shown (lea
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 from scipy.special import rel_entr
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from askwise.epistemic import Assessment
-from askwise.errors import InvalidInput
+from askwise.errors import AskwiseWarning, InvalidInput
 from askwise.parameters import POSITIVE
-from askwise.stopping.calibrated_stop import INSIDE
+from askwise.stopping.calibrated_stop import FAR_BELOW, INSIDE
 from askwise.stopping.guarantee import last_passed, rows_needed
 from askwise.stopping.rules import Stopping
+from askwise.table.columns import plain
+from askwise.table.prices import budget_in_words
 
 SHARE_TO_CHOOSE = 3
 """One of so many calibration rows is used to choose the measure and the order of the tests."""
@@ -62,6 +66,11 @@ class HandoverGoal:
         if self.error_cost is not None and not POSITIVE.allows(self.error_cost):
             raise InvalidInput(f"error_cost must be a finite number > 0; got {self.error_cost!r}.")
 
+    @property
+    def weaker(self) -> str:
+        """What to do for a promise that is easier to keep, in words."""
+        return "ask for a lower accuracy" if self.accuracy is not None else "allow a higher error_cost"
+
     def losses(self, labels: np.ndarray, decision: np.ndarray, error_costs: np.ndarray | None) -> np.ndarray:
         """(n,) the loss of each decision, between 0 and 1."""
         if self.accuracy is not None:
@@ -76,6 +85,26 @@ class HandoverGoal:
         assert error_costs is not None
         assert self.error_cost is not None
         return self.error_cost / float(error_costs.max())
+
+
+@dataclass(frozen=True)
+class HandoverClass:
+    """What a hand-over does to the cases that truly are of one class, on the calibration rows of its test.
+
+    Attributes
+    ----------
+    label
+        The class.
+    rows, decided
+        How many cases there are of it, and how many of these are decided.
+    right
+        The share of the decided ones that is decided for it; NaN if none is.
+    """
+
+    label: Any
+    rows: int
+    decided: int
+    right: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +128,8 @@ class Handover:
         decisions, or the mean cost of an error.
     shares
         The share handed over by each measure, as it was estimated when one was chosen; NaN: never accurate enough.
+    classes
+        What it does to the cases of each class; `by_class` has it as a table.
 
     Examples
     --------
@@ -120,11 +151,17 @@ class Handover:
     threshold: float
     goal: HandoverGoal
     stop: Stopping | None
-    budget: float
+    budget: Any
     n_rows: int
     n_decided: int
     mean_loss: float
     shares: dict[str, float]
+    classes: list[HandoverClass]
+
+    @property
+    def by_class(self) -> pd.DataFrame:
+        """What the rule does to the cases of each class, one row each; the columns are those of `HandoverClass`."""
+        return pd.DataFrame([vars(one) for one in self.classes])
 
     @property
     def handed_over(self) -> float:
@@ -152,7 +189,7 @@ class Handover:
             said += f"at least {100 * self.goal.accuracy:.4g}% are decided rightly."
         else:
             said += f"errors cost at most {self.goal.error_cost:g} on average."
-        ends = " and stop" if np.isinf(self.budget) else f", stop and budget ({self.budget:g})"
+        ends = " and stop" if self.budget == np.inf else f", stop and budget ({budget_in_words(self.budget)})"
         return (
             f"{said} About {self.handed_over:.0%} of the cases are handed to a person. Conditions: cases drawn like "
             f"the calibration rows, acquired with the same policy, prices{ends}."
@@ -162,10 +199,26 @@ class Handover:
         seen = (
             f"{1 - self.mean_loss:.4g} right" if self.goal.accuracy is not None else f"{self.mean_loss:.4g} on average"
         )
+        by_class = ", ".join(f"{one.label!r} {100 * one.right:.3g}% of {one.decided}" for one in self.classes)
         return (
             f"<Handover where {self.reason} ({self.measure}). {self.promise} On {self.n_rows} rows: "
-            f"{self.n_decided} decided, {seen}>"
+            f"{self.n_decided} decided, {seen}; right by true class: {by_class}>"
         )
+
+    def warn_of_lost_classes(self) -> None:
+        """A warning for the classes whose decided cases are right much less often than all decided ones shall be."""
+        if self.goal.accuracy is None:
+            return
+        far = [one for one in self.classes if one.right < self.goal.accuracy - FAR_BELOW]
+        if far:
+            seen = " and ".join(f"of {one.decided} cases of {one.label!r} {one.right:.0%}" for one in far)
+            warnings.warn(
+                f"Of the cases that are decided, {100 * self.goal.accuracy:.4g}% shall be right; {seen} are: they are "
+                "too few to count among all. Say what such errors cost (error_costs of the selector, then "
+                "calibrate_handover with error_cost=), or hand over by a measure of your own.",
+                AskwiseWarning,
+                stacklevel=3,
+            )
 
 
 def measures(found: Assessment) -> np.ndarray:
@@ -181,11 +234,15 @@ def calibrated_handover(
     goal: HandoverGoal,
     error_costs: np.ndarray | None,
     stop: Stopping | None,
-    budget: float,
+    budget: Any,
+    classes: np.ndarray,
 ) -> Handover:
-    """The rule for cases that end as `found`, with the true classes `labels` (n,)."""
+    """The rule for cases that end as `found`, with the true classes `labels` (n,), positions in `classes`."""
     if goal.error_cost is not None and error_costs is None:
-        raise InvalidInput("calibrate_handover: error_cost needs a selector with error_costs; or ask for an accuracy.")
+        raise InvalidInput(
+            "calibrate_handover: error_cost needs a selector with error_costs, such as "
+            "DynamicFeatureSelector(model, error_costs={'ill': 2000, 'healthy': 500}); or ask for an accuracy."
+        )
     losses, risk = goal.losses(labels, found.decision, error_costs), goal.risk(error_costs)
     if risk >= 1:
         raise InvalidInput(f"error_cost={goal.error_cost:g} is no less than the most that an error costs: decide all.")
@@ -193,7 +250,7 @@ def calibrated_handover(
     if n - n // SHARE_TO_CHOOSE < needed:
         raise InvalidInput(
             f"calibrate_handover needs at least {int(np.ceil(needed * SHARE_TO_CHOOSE / (SHARE_TO_CHOOSE - 1)))} rows "
-            f"to promise this; there are {n}. Pass more rows, or ask for less."
+            f"to promise this; there are {n}. Pass more rows, or {goal.weaker}."
         )
     order = np.random.default_rng(0).permutation(n)
     first, rest = order[: n // SHARE_TO_CHOOSE], order[n // SHARE_TO_CHOOSE :]
@@ -210,7 +267,14 @@ def calibrated_handover(
     decided = own <= threshold
     scale = 1.0 if error_costs is None or goal.error_cost is None else float(error_costs.max())
     mean_loss = float(losses[rest][decided].mean()) * scale
-    return Handover(name, weights, threshold, goal, stop, budget, len(rest), int(decided.sum()), mean_loss, shares)
+    right = found.decision[rest] == labels[rest]
+    by_class = []
+    for c in np.unique(labels[rest]):
+        members = labels[rest] == c
+        share = float(right[members & decided].mean()) if (members & decided).any() else np.nan
+        by_class.append(HandoverClass(plain(classes[c]), int(members.sum()), int((members & decided).sum()), share))
+    n_decided = int(decided.sum())
+    return Handover(name, weights, threshold, goal, stop, budget, len(rest), n_decided, mean_loss, shares, by_class)
 
 
 def p_values_of_means(losses: np.ndarray, scores: np.ndarray, thresholds: np.ndarray, risk: float) -> np.ndarray:
@@ -279,9 +343,9 @@ def _refuse(goal: HandoverGoal, mean_loss: float, error_costs: np.ndarray | None
     if mean_loss <= goal.risk(error_costs):
         raise InvalidInput(
             f"calibrate_handover cannot promise {asked}: {seen}, but the rows are too few to show that it is no "
-            "chance. Pass more rows, or ask for less."
+            f"chance. Pass more rows, or {goal.weaker}."
         )
     raise InvalidInput(
         f"calibrate_handover cannot promise {asked}: {seen}, and no measure of uncertainty finds enough cases among "
-        "them that are decided better. Ask for less, pass more rows, or acquire more (another stop or budget)."
+        f"them that are decided better. Pass more rows, acquire more (another stop or budget), or {goal.weaker}."
     )

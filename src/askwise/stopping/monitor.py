@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,14 @@ EVERY = 50
 """A new bet begins after so many cases."""
 PARTS_OF_ERROR = {"promise": 0.6, "parts": 0.2, "novelty": 0.2}
 """How the probability of a false alarm is divided: all cases, classes and subgroups together, and novelty."""
+ADVICE = {
+    "nothing known": "No case was checked yet.",
+    "kept": "Nothing speaks against the promise.",
+    "strange": "Look at what has changed in the cases, and check more of them; the promise is not known to be broken.",
+    "broken": "Recalibrate: make a new stop from the checked cases (calibrate_stop on them), and until then do not "
+    "stop early.",
+}
+"""What to do, by the state of a monitor."""
 NO_SHARE = 1e-300
 """A share that is as good as 0."""
 
@@ -141,8 +149,10 @@ class Watched:
             "low": 1 - high,
             "high": 1 - low,
             "evidence": float(np.exp(min(self.wealth.log, 700.0))) if self.promised and self.cases else None,
+            "highest": float(np.exp(min(self.wealth.highest, 700.0))) if self.promised and self.cases else None,
             "needed": 1 / self.alpha if self.promised else None,
             "alarm": self.alarmed_at is not None,
+            "alarmed_at": self.alarmed_at,
         }
 
 
@@ -192,6 +202,11 @@ class StopMonitor:
         for name, value in {"risk": risk, "alpha": alpha}.items():
             if not Number(0, 1, above=True, below=True).allows(value):
                 raise InvalidInput(f"StopMonitor: {name} must be between 0 and 1, both excluded; got {value!r}.")
+        for name, value in {"classes": classes, "subgroups": subgroups}.items():
+            if isinstance(value, str) or not np.iterable(value):
+                raise InvalidInput(
+                    f"StopMonitor: {name} must be a list of labels, empty if there are none; got {value!r}."
+                )
         self.risk = float(risk)
         self.alpha = float(alpha)
         self.classes = [plain(one) for one in classes]
@@ -254,11 +269,10 @@ class StopMonitor:
                 self._compare(float(columns["novelty"][at]))
 
     def _part(self, kind: str, name: Any) -> Watched:
-        """The share of a class or subgroup; a promised one gets the next part of the error."""
+        """The share of a class or subgroup; those that are promised have equal parts of the error."""
         if (kind, name) not in self.parts:
             promised = name in (self.classes if kind == "class" else self.subgroups)
-            k = sum(one.promised for one in self.parts.values())
-            alpha = self.alpha * PARTS_OF_ERROR["parts"] / ((k + 1) * (k + 2))
+            alpha = self.alpha * PARTS_OF_ERROR["parts"] / max(1, len(self.classes) + len(self.subgroups))
             self.parts[kind, name] = Watched((kind, name), self.risk, promised, alpha)
         return self.parts[kind, name]
 
@@ -283,7 +297,7 @@ class StopMonitor:
                 who = one.subject[1] if one.subject[0] == "all" else f"{one.subject[0]} {one.subject[1]!r}"
                 found.append(
                     f"The promise is broken for {who}: {one.losses} of {one.cases} checked cases would have been "
-                    f"decided otherwise; at most {one.risk:.3g} of them were promised (noticed after "
+                    f"decided otherwise; at most {100 * one.risk:.3g}% of them were promised (noticed after "
                     f"{one.alarmed_at})."
                 )
         if self.strange_at is not None:
@@ -302,12 +316,15 @@ class StopMonitor:
             strange = {
                 "cases": self.strangeness.n_cases,
                 "evidence": float(np.exp(min(self.strangeness.log, 700.0))),
+                "highest": float(np.exp(min(self.strangeness.highest, 700.0))),
                 "needed": 1 / (self.alpha * PARTS_OF_ERROR["novelty"]),
                 "alarm": self.strange_at is not None,
+                "alarmed_at": self.strange_at,
             }
         return {
             "promised": 1 - self.risk,
             "alpha": self.alpha,
+            "state": self.state,
             "rows": [one.row(confidence) for one in (self.overall, *parts)],
             "novelty": strange,
             "alarms": self.alarms,
@@ -315,18 +332,18 @@ class StopMonitor:
         }
 
     @property
+    def state(self) -> Literal["nothing known", "kept", "strange", "broken"]:
+        """What is known of the promise; "strange": it may be kept, but served cases are not like those before."""
+        if self.overall.alarmed_at is not None or any(one.alarmed_at is not None for one in self.parts.values()):
+            return "broken"
+        if self.strange_at is not None:
+            return "strange"
+        return "kept" if self.overall.cases else "nothing known"
+
+    @property
     def advice(self) -> str:
         """What to do."""
-        if self.overall.alarmed_at is not None or any(one.alarmed_at is not None for one in self.parts.values()):
-            return (
-                "Recalibrate: make a new stop from the checked cases (calibrate_stop on them), "
-                "and until then do not stop early."
-            )
-        if self.strange_at is not None:
-            return (
-                "Look at what has changed in the cases, and check more of them; the promise is not known to be broken."
-            )
-        return "Nothing speaks against the promise." if self.overall.cases else "No case was checked yet."
+        return ADVICE[self.state]
 
     def to_frame(self) -> pd.DataFrame:
         """One row for all cases, and for each class and subgroup seen; the columns are those of `report`."""

@@ -29,12 +29,14 @@ def savings_table(
     weights: np.ndarray | None = None,
     cases: np.ndarray | None = None,
     expected: np.ndarray | None = None,
+    resources: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The table of `FeatureAcquirer.savings` from runs along the policy and along a static order.
 
     `classes` (C,) are the labels of the classes, `shares` (C,) their usual shares for a stop that protects each class.
     Runs count by `weights` (n,); those of one case, by its number in `cases` (n,), are drawn together.
     `expected` (n, C) is what a decision for each class is expected to cost in errors, None where that is not known.
+    `resources` are the names of those other than money, of which the runs say what was spent.
     """
     by_class = {int(c): runs.full == c for c in np.unique(runs.full)}
     thresholds, groups = threshold_sequence()[::-1], list(by_class.values())
@@ -65,13 +67,17 @@ def savings_table(
             low, high = np.nanpercentile(spread, [2.5, 97.5]) if np.isfinite(spread).any() else (np.nan, np.nan)
             share = found / everything if everything else np.nan
             row = {"level": level, "way": way, "price": found, "low": low, "high": high, "share": share}
-            row |= {"worst_class": None, "kept_of_worst": np.nan}
+            row |= {"worst_class": None, "kept_of_worst": np.nan, **dict.fromkeys(resources, np.nan)}
             if np.isfinite(found):
                 rule = int((_least(own[None], kept, among)[0] >= level - 1e-9).argmax())
                 of_class = {c: float(np.average(kept[of, rule], weights=own[of])) for c, of in by_class.items()}
                 worst = min(of_class, key=of_class.__getitem__)
                 row |= {"worst_class": worst if classes is None else plain(classes[worst])}
                 row |= {"kept_of_worst": of_class[worst]}
+                along, at, _ = steps[way]
+                if along.further is not None:
+                    then = along.further[np.arange(len(along)), at[:, rule]]
+                    row |= dict(zip(resources, (own @ then).tolist(), strict=True))
             if expected is not None:
                 row["net_benefit"] = np.nan
                 if np.isfinite(found):

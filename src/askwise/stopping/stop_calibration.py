@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from askwise.progress import track
 from askwise.stopping.calibrated_stop import CalibratedStop, Conditions, Goal, calibrated_threshold
 from askwise.stopping.guarantee import FullRuns, threshold_sequence
 from askwise.stopping.prediction_sets import PredictionSets
+from askwise.table.columns import as_labels
 from askwise.table.prices import Prices
 from askwise.table.schema import Schema
 from askwise.trajectory import Trajectory
@@ -32,6 +33,7 @@ def calibrated_stop(
     *,
     shares: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    grouped_by: str = "",
     others: FullRuns | None = None,
     coverage: float = 0.9,
     by_class: bool = False,
@@ -51,6 +53,8 @@ def calibrated_stop(
         (C,) usual shares of the classes, by which rare ones are protected; None where classes do not count.
     groups
         (n,) group of each row, if the promise is also made for each of them.
+    grouped_by
+        The column that holds the groups, if one does.
     others
         Runs of other rows, which say where a conditional test starts; None: some of `runs` are set aside for that.
     coverage, by_class
@@ -86,6 +90,7 @@ def calibrated_stop(
         "rows": rows,
         "assumption": assumption,
         "subgroups": [] if groups is None else list(pd.unique(groups)),
+        "grouped_by": grouped_by,
         "usual_novelty": usual_novelty,
     }
     return CalibratedStop(runs, threshold, goal, conditions, rows is None, sets, **found)
@@ -97,20 +102,23 @@ def usual_shares(labels: np.ndarray, n_classes: int) -> np.ndarray:
     return np.asarray(counts / counts.sum())
 
 
-def full_runs(run: Trajectory, full: np.ndarray, schema: Schema, labels: np.ndarray | None = None) -> FullRuns:
+def full_runs(
+    run: Trajectory, full: np.ndarray, schema: Schema, prices: Prices, labels: np.ndarray | None = None
+) -> FullRuns:
     """A run without an early stop, as stops see it.
 
     Parameters
     ----------
     full
         (n,) decisions from the full rows.
-    schema
-        The features, some of which may be mandatory.
+    schema, prices
+        The features, some of which may be mandatory or free.
     labels
         (n,) positions of the true classes.
     """
     n = len(run.order)
-    free_next = (run.order >= 0) & ((run.costs == 0) | _leading_to_mandatory(run.order, schema))
+    amounts = np.stack(list(run.amounts.values()), axis=2)
+    free_next = (run.order >= 0) & ((prices.weigh(amounts) == 0) | _leading_to_mandatory(run.order, schema))
     free_next = np.column_stack([free_next, np.zeros(n, dtype=bool)])
     return FullRuns(
         certainty=np.where(free_next, -np.inf, run.decision_is_final),
@@ -121,6 +129,7 @@ def full_runs(run: Trajectory, full: np.ndarray, schema: Schema, labels: np.ndar
         labels=labels,
         proba=None if labels is None else run.proba,
         final=run.final,
+        further=np.pad(amounts.cumsum(axis=1), ((0, 0), (1, 0), (0, 0)))[:, :, 1:] if run.further else None,
     )
 
 
@@ -139,7 +148,7 @@ def runs_of_folds(
     beliefs: BeliefModel,
     schema: Schema,
     prices: Prices,
-    budget: float,
+    limit: np.ndarray,
     risk_weight: float = 0.0,
     progress: bool | str = False,
 ) -> FullRuns:
@@ -150,9 +159,9 @@ def runs_of_folds(
     for fold in track(folds, "cross-fitting", len(folds), progress):
         rows, labels = predictor.training_rows_.take(fold.held), predictor.training_labels_[fold.held]
         state = nothing_known(schema, prices, fold.beliefs.settled_like(beliefs), rows, risk_weight=risk_weight)
-        state.left = np.full(len(rows), budget)
+        state.remaining = np.tile(limit, (len(rows), 1))
         full = state.beliefs.decisions(state.beliefs.predictor.full_proba(rows))
-        run = full_runs(run_episodes(state, rows.values, fold.policy, progress=progress), full, schema, labels)
+        run = full_runs(run_episodes(state, rows.values, fold.policy, progress=progress), full, schema, prices, labels)
         # With nothing known all cases are alike and would stop together: test that where the selector itself would.
         assert run.final is not None
         run.final[:, 0], run.decision[:, 0] = at_start.final, at_start.decision
@@ -162,8 +171,12 @@ def runs_of_folds(
 
 
 def checked_groups(subgroups: Any, n_rows: int, X_cal: Any, goal: Goal) -> np.ndarray:
-    """The group of each calibration row, (n,)."""
-    groups = np.asarray(subgroups)
+    """The group of each calibration row, (n,), from an array or a column of `X_cal`."""
+    if isinstance(subgroups, str):
+        if not isinstance(X_cal, pd.DataFrame) or subgroups not in X_cal:
+            raise InvalidInput(f"calibrate_stop: subgroups names the column {subgroups!r}, which X_cal does not have.")
+        subgroups = X_cal[subgroups]
+    groups = as_labels(subgroups)
     if X_cal is None or goal.average_price is not None or goal.recall is not None:
         raise InvalidInput("calibrate_stop: subgroups are for agreement and accuracy_gap, and need X_cal.")
     if groups.shape != (n_rows,) or pd.isna(groups).any():
@@ -171,4 +184,6 @@ def checked_groups(subgroups: Any, n_rows: int, X_cal: Any, goal: Goal) -> np.nd
             f"subgroups must hold one group per row of X_cal, {n_rows} in all, none of them missing; got shape "
             f"{groups.shape}. Name a group of its own for rows of which it is not known."
         )
+    if not all(isinstance(one, Hashable) for one in groups.tolist()):
+        raise InvalidInput("subgroups must be text, numbers or other names; got a list or dict among them.")
     return groups

@@ -35,7 +35,7 @@ class Column:
         """The code of each category."""
         return {value: code for code, value in enumerate(self.values or ())}
 
-    @property
+    @cached_property
     def name(self) -> str:
         return str(self.label)
 
@@ -143,6 +143,15 @@ class Column:
 
     def _refuse(self, got: str) -> NoReturn:
         raise InvalidInput(f"Column {self.name!r} must hold one of {list(self.values or ())}; got {got}.") from None
+
+
+def as_labels(given: Any) -> np.ndarray:
+    """Labels as an array that keeps different ones apart, as numpy does not keep 1 and "1" of a list.
+
+    >>> as_labels([1, "1"]).tolist()
+    [1, '1']
+    """
+    return np.asarray(given, dtype=None if hasattr(given, "dtype") else object)
 
 
 def plain(value: Any) -> Any:

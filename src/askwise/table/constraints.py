@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +55,11 @@ class Rule:
     n: int = 0
     condition: Any = None
     share: float = 1.0
+
+    def __post_init__(self) -> None:
+        for feature in self.features:
+            if not isinstance(feature, Hashable):
+                raise InvalidInput(f"{self.kind}: a feature must be the name of one; got {feature!r}.")
 
     def __repr__(self) -> str:
         names = ", ".join(map(repr, self.features))
@@ -186,8 +192,10 @@ def read_rules(path: str | Path) -> list[Rule]:
     >>> read_rules(path)
     [first('age'), requires('mri', 'x-ray'), only_if('biopsy', 'psa', '>= 4')]
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInput(f"read_rules: path must be that of a TOML file; got {path!r}.")
     try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        given = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))  # some editors write a byte-order mark
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read as TOML: {error}") from None
     unknown = [kind for kind in given if kind not in _READERS]
@@ -229,9 +237,10 @@ def _arguments(entry: Any, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _of_two(kind: str, feature: Any, other: Any) -> Rule:
+    found = Rule(kind, (feature, other))
     if feature == other:
         raise InvalidInput(f"{kind}: the two features must differ; got {feature!r} twice.")
-    return Rule(kind, (feature, other))
+    return found
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ FILE = "desk.json"
 REASONS = ("not ordered", "not available")
 """Why a value is missing in records: nobody asked for it, or it could not be had."""
 
+OR_MORE = " or more"
+"""How a range without an upper end is said in words; a unit stands before it."""
+
 TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -162,9 +165,14 @@ class Desk:
         return ", ".join(known) or None
 
     def with_unit(self, name: str, text: str) -> str:
-        """A value in words with the unit of its feature."""
-        unit = self.shown(name).unit
-        return f"{text} {unit}" if unit else text
+        """A value in words, or a range of them, with the unit of its feature.
+
+        >>> desk = Desk(features={"crp": Shown("CRP", "mg/l")})
+        >>> desk.with_unit("crp", "12"), desk.with_unit("crp", "12 or more")
+        ('12 mg/l', '12 mg/l or more')
+        """
+        unit, number = self.shown(name).unit, text.removesuffix(OR_MORE)
+        return f"{number} {unit}{text[len(number) :]}" if unit else text
 
     def money(self, amount: float) -> str:
         """An amount in words: "7.27 CAD", "free" for nothing.

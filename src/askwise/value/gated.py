@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax, xlogy
 from sklearn.cluster import KMeans
 from sklearn.metrics import calinski_harabasz_score
 
 from askwise.table.schema import Schema
-from askwise.value.lookahead import GROUP_LEVELS, LEVELS, MOST_LEVELS, ROWS_PER_LEVEL, levels_of
+from askwise.uncertainty import SMALLEST
+from askwise.value.lookahead import GROUP_LEVELS, LEVELS, MOST_LEVELS, ROWS_PER_LEVEL
 
 OWN_SHARE = 0.5
 """Of the case in a gain, once the gate is known."""
-SHOWN_PER_OUTCOME = 3
+PRIOR_ROWS = 4.0
+"""In rows: how strongly the levels of a feature within a class are drawn to those of all classes."""
+SHOWN_PER_OUTCOME, LEAST_SHOWN = 3, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class GateOutcomes:
-    """How a gate turned out: the number of the nearest of some centers.
+    """How a gate, or a feature after it, turned out: the number of the nearest of some centers.
 
     Attributes
     ----------
@@ -107,12 +111,14 @@ def _clustered(points: np.ndarray) -> np.ndarray:
 class GatedGains:
     r"""What features tell after each outcome of a gate, and how far to trust the gain of a case beside it.
 
-    .. math:: gain_i = \frac{t_{gi}\, gain_i(x_S) + usual_{gi}}{2}, \qquad
-              usual_{gi} = \frac{\max(0, \chi^2_{gi} - c)}{2 n_g}, \quad t_{gi} = \max(0, 1 - c / \chi^2_{gi})
+    .. math:: gain_i = \frac{t_{gi}\, gain_i(x_S) + told_i(x_S, g)}{2}, \qquad
+              told_i = I_g(y; x_i \mid x_S), \quad t_{gi} = \max(0, 1 - c / \chi^2_{gi})
 
-    where :math:`\chi^2_{gi}` compares feature and label in the :math:`n_g` training rows with outcome g, and c is what
-    chance gives: the degrees of freedom and one standard deviation. So a feature that tells nothing after this outcome
-    comes last, however much the few rows that resemble the case make of it.
+    where :math:`I_g` is the mutual information if, in the training rows with outcome g, features are independent of
+    each other within a class, and :math:`\chi^2_{gi}` compares feature and label in these rows; c is what chance gives:
+    the degrees of freedom and one standard deviation. The frequencies of a feature within a class are drawn by
+    :math:`1 - t` to those of all classes. So a feature that tells nothing after this outcome comes last, however much
+    the few rows that resemble the case make of it, and so does one that tells what is known by now.
 
     Attributes
     ----------
@@ -120,47 +126,61 @@ class GatedGains:
         Its position.
     outcomes
         How it can turn out.
-    usual, trust
-        (L, M) both parts, by outcome.
+    levels
+        How each of the M features can.
+    prior
+        (L, C) shares of the classes, by outcome of the gate.
+    chance
+        (M, L, B, C) chance of each level of each feature, by outcome and class; 0 beyond the last one.
+    trust
+        (L, M) t.
 
     Examples
     --------
-    >>> outcomes = GateOutcomes.of_cells(np.array([[0.0], [1.0]]), np.array([0]), np.array([False, False, False]))
-    >>> told = np.array([[0.0, 0.3, 0.0], [0.0, 0.0, 0.3]])
-    >>> gated = GatedGains(0, outcomes, usual=told, trust=np.minimum(2 * told, 1.0))
-    >>> gain, mask = np.full((1, 3), 0.1), np.array([[True, False, False]])
+    >>> from askwise.table.schema import read_table
+    >>> X = np.array([[0.0, 0, 0], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 0, 1], [1, 1, 0]] * 10)
+    >>> y = np.where(X[:, 0] == 0, X[:, 1], X[:, 2]).astype(int)
+    >>> gated = GatedGains.learned(np.array([0]), X, y, read_table(X)[0])
+    >>> gain, mask = np.array([[0.0, 0.1, 0.1]]), np.array([[True, False, False]])
     >>> gated.mixed(gain, mask, np.array([[1.0, np.nan, np.nan]])).round(2).tolist()
-    [[0.0, 0.0, 0.18]]
+    [[0.0, 0.0, 0.22]]
     """
 
     gate: int
     outcomes: GateOutcomes
-    usual: np.ndarray
+    levels: list[GateOutcomes]
+    prior: np.ndarray
+    chance: np.ndarray
     trust: np.ndarray
 
     @classmethod
-    def learned(
-        cls, gates: np.ndarray, values: np.ndarray, scores: np.ndarray, labels: np.ndarray, schema: Schema
-    ) -> Self:
-        """Those of the gate after which features tell most, from rows (N, D), their scores and labels (N,)."""
-        codes = levels_of(scores, schema, np.arange(len(schema.features))).T
-        found = [cls._of_gate(gate, values, codes, labels, schema) for gate in gates.tolist()]
-        share = [np.bincount(one.outcomes.number(values), minlength=len(one.usual)) / len(values) for one in found]
-        return found[int(np.argmax([part @ one.usual.sum(axis=1) for part, one in zip(share, found, strict=True)]))]
+    def learned(cls, gates: np.ndarray, values: np.ndarray, labels: np.ndarray, schema: Schema) -> Self:
+        """Those of the gate after which features tell most, from rows (N, D) and their labels (N,)."""
+        levels = [GateOutcomes.of_cells(values, columns, schema.is_category) for columns in schema.feature_columns]
+        codes = [of_feature.number(values) for of_feature in levels]
+        found = [cls._of_gate(gate, levels, codes, labels) for gate in gates.tolist()]
+        share = [np.bincount(codes[one.gate], minlength=len(one.prior)) / len(labels) for one in found]
+        told = [part @ one.told_at_once().sum(axis=1) for part, one in zip(share, found, strict=True)]
+        return found[int(np.argmax(told))]
 
     @classmethod
-    def _of_gate(cls, gate: int, values: np.ndarray, codes: np.ndarray, labels: np.ndarray, schema: Schema) -> Self:
-        outcomes = GateOutcomes.of_cells(values, schema.feature_columns[gate], schema.is_category)
-        number, n = outcomes.number(values), len(outcomes.centers)
-        usual, trust = np.zeros((n, len(codes))), np.ones((n, len(codes)))
-        often = np.bincount(number, minlength=n) >= 2 * ROWS_PER_LEVEL  # of others, the case alone must say
+    def _of_gate(cls, gate: int, levels: list[GateOutcomes], codes: list[np.ndarray], labels: np.ndarray) -> Self:
+        number, n_outcomes, n_classes = codes[gate], len(levels[gate].centers), int(labels.max()) + 1
+        n_levels = [len(of_feature.centers) for of_feature in levels]
+        chance = np.zeros((len(levels), n_outcomes, max(n_levels), n_classes))
+        trust = np.ones((n_outcomes, len(levels)))
+        of_class = _counts(number, labels, (n_outcomes, n_classes))
+        often = of_class.sum(axis=1) >= 2 * ROWS_PER_LEVEL  # of others, the case alone must say
         for i, code in enumerate(codes):
-            if i != gate:
-                square, chance, n_rows = _dependence(number, code, labels, n)
-                more = np.maximum(square - chance, 0.0)
-                usual[often, i] = (more / np.maximum(2 * n_rows, 1))[often]
-                trust[often, i] = (more / np.maximum(square, 1e-300))[often]
-        return cls(gate, outcomes, usual, trust)
+            counts = _counts(number, code, labels, (n_outcomes, n_levels[i], n_classes))
+            square, by_chance = _dependence(counts)
+            share = np.where(often & (i != gate), np.maximum(square - by_chance, 0) / np.maximum(square, SMALLEST), 0.0)
+            trust[:, i] = np.where(often & (i != gate), share, 1.0)
+            usual = (counts.sum(axis=2) + 1) / (of_class.sum(axis=1) + n_levels[i])[:, None]  # (L, B)
+            within = (counts + PRIOR_ROWS * usual[:, :, None]) / (of_class + PRIOR_ROWS)[:, None]
+            chance[i, :, : n_levels[i]] = usual[:, :, None] + share[:, None, None] * (within - usual[:, :, None])
+        prior = (of_class + 1) / (of_class + 1).sum(axis=1, keepdims=True)
+        return cls(gate, levels[gate], levels, prior, chance, trust)
 
     def mixed(self, gain: np.ndarray, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
         """(n, M) the mean of both for cases (n, D) with the features `mask` (n, M); the gain where no gate is known."""
@@ -168,28 +188,52 @@ class GatedGains:
         if known.any():
             number = self.outcomes.number(values[known])
             own = OWN_SHARE * self.trust[number] * gain[known]
-            found[known] = own + (1 - OWN_SHARE) * self.usual[number]
+            found[known] = own + (1 - OWN_SHARE) * self.told(number, mask[known], values[known])
         return found
+
+    def told(self, number: np.ndarray, mask: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(n, M) what each feature tells of cases (n, D) with the features `mask` (n, M), after outcomes (n,)."""
+        logs = np.log(self.prior[number])
+        for i in np.flatnonzero(mask.any(axis=0)):
+            had = mask[:, i]
+            logs[had] += np.log(self.chance[i, number[had], self.levels[i].number(values[had])])
+        return self._information(number, softmax(logs, axis=1))
+
+    def told_at_once(self) -> np.ndarray:
+        """(L, M) what each feature tells when the outcome of the gate is all that is known."""
+        return self._information(np.arange(len(self.prior)), self.prior)
+
+    def _information(self, number: np.ndarray, proba: np.ndarray) -> np.ndarray:
+        """(n, M) mutual information of each feature and a class with probabilities (n, C), after outcomes (n,)."""
+        found = np.zeros((len(number), len(self.levels)))
+        for i, of_feature in enumerate(self.chance):
+            joint = of_feature[number] * proba[:, None]  # (n, B, C)
+            level = joint.sum(axis=2)
+            found[:, i] = xlogy(joint, joint).sum(axis=(1, 2)) - xlogy(level, level).sum(axis=1)
+        return np.maximum(found - xlogy(proba, proba).sum(axis=1, keepdims=True), 0.0)
 
     def described(self, features: list[str]) -> dict[str, Any]:
         """Ready for JSON: the gate, and what tells most after each of its outcomes."""
-        best = np.argsort(-self.usual, axis=1, kind="stable")[:, :SHOWN_PER_OUTCOME]
+        usual = self.told_at_once()
+        best = np.argsort(-usual, axis=1, kind="stable")[:, :SHOWN_PER_OUTCOME]
         told = [
-            {features[i]: float(row[i]) for i in top if row[i] > 0} for row, top in zip(self.usual, best, strict=True)
+            {features[i]: float(row[i]) for i in top if row[i] > LEAST_SHOWN}
+            for row, top in zip(usual, best, strict=True)
         ]
         return {"gate": features[self.gate], "tells_most_after_each_outcome": told}
 
 
-def _dependence(
-    number: np.ndarray, code: np.ndarray, labels: np.ndarray, n_outcomes: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Chi square of codes and labels among the rows of each outcome, what chance gives, and the rows: (L,) each."""
-    shape = n_outcomes, int(code.max()) + 1, int(labels.max()) + 1
-    cells = np.ravel_multi_index((number, code, labels), shape)
-    counts = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+def _counts(*codes_and_shape: Any) -> np.ndarray:
+    """How many rows have each combination of codes (N,), as an array of the shape that comes last."""
+    *codes, shape = codes_and_shape
+    return np.bincount(np.ravel_multi_index(codes, shape), minlength=int(np.prod(shape))).reshape(shape).astype(float)
+
+
+def _dependence(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Chi square of level and label from counts (L, B, C), by outcome, and what chance gives: (L,) each."""
     n_rows, by_code, by_label = counts.sum(axis=(1, 2)), counts.sum(axis=2), counts.sum(axis=1)
     expected = by_code[:, :, None] * by_label[:, None, :] / np.maximum(n_rows, 1)[:, None, None]
     apart = (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)
     of_code, of_label = (np.maximum((by > 0).sum(axis=1) - 1, 0) for by in (by_code, by_label))
     freedom = of_code * of_label
-    return apart.sum(axis=(1, 2)), freedom + np.sqrt(2 * freedom), n_rows
+    return apart.sum(axis=(1, 2)), freedom + np.sqrt(2 * freedom)

@@ -130,28 +130,23 @@ class NeighborValue:
     ) -> tuple[np.ndarray, np.ndarray]:
         n, _, n_models, n_classes = found.answers.shape
         n_models = n_models if risk else 1
+        around = self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean
         step = max(1, NUMBERS_AT_ONCE // (len(outcomes.coarse) * n_models * n_classes))
         discrepancy, epistemic = np.empty((2, *wanted.shape))
         for block in (slice(start, start + step) for start in range(0, n, step)):
             part = found if step >= n else found.take(block)
-            discrepancy[block], epistemic[block] = self._of_block(part, outcomes, wanted[block], n_models)
+            where = part.index, part.weights
+            common: dict[str, Any] = {"outcomes": outcomes, "wanted": wanted[block], "n_classes": n_classes}
+            if n_models > 1:
+                members = part.answers[:, :, :n_models].reshape(*part.index.shape, -1)
+                both = expected_reductions(*where, members, **common, around_the_mean=around)
+                discrepancy[block], epistemic[block] = both
+            if n_models == 1 or self._labels is not None:  # labels say nothing about the agreement of members
+                own = part.answers[:, :, 0] if self._labels is None else self.answers(part)
+                discrepancy[block], nothing = expected_reductions(*where, own, **common)
+                epistemic[block] = nothing if n_models == 1 else epistemic[block]
         if risk and isinstance(self.beliefs.epistemic, FeatureDistance):
             epistemic = self._by_trial(rows, found, discrepancy)
-        return discrepancy, epistemic
-
-    def _of_block(
-        self, found: Completions, outcomes: Outcomes, wanted: np.ndarray, n_models: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        own = found.answers[:, :, 0] if self._labels is None else self.answers(found)
-        where = found.index, found.weights
-        common: dict[str, Any] = {"outcomes": outcomes, "wanted": wanted, "n_classes": own.shape[2]}
-        if n_models == 1:
-            return expected_reductions(*where, own, **common)
-        members = found.answers[:, :, :n_models].reshape(*found.index.shape, -1)
-        around = self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean
-        discrepancy, epistemic = expected_reductions(*where, members, **common, around_the_mean=around)
-        if self._labels is not None:  # labels say nothing about the agreement of members
-            discrepancy, _ = expected_reductions(*where, own, **common)
         return discrepancy, epistemic
 
     def answers(self, found: Completions) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from askwise.predict.conditional import ConditionalPredictor
-from askwise.predict.similarity import Neighbors
+from askwise.predict.similarity import Neighbors, kernel
 from askwise.table.constraints import HouseRules
 from askwise.table.prices import Prices, affordable
 from askwise.table.rows import EncodedRows
@@ -57,7 +57,8 @@ class Plans:
 
         The mean over the training rows that resemble the case, drawn to the mean over all as far as there are few.
         """
-        weights = self.neighbors.weights(self.neighbors.squared_distances(rows))
+        weights = kernel(self.neighbors.squared_distances(rows), self.neighbors.bandwidth)
+        weights /= weights.sum(axis=1, keepdims=True)
         n_alike = 1 / (weights**2).sum(axis=1, keepdims=True)
         share = n_alike / (n_alike + PRIOR_ROWS)
         values = share * (weights @ self.gains.T) + (1 - share) * self.gains.mean(axis=1)
@@ -72,11 +73,11 @@ class Plans:
         prices: Prices,
         rules: HouseRules | None = None,
     ) -> np.ndarray:
-        """(n, M) expected gain of the best set with each feature that the money `left` (n,) completes; -inf: none."""
+        """(n, M) expected gain of the best set with each feature that what is `left` (n, R) completes; -inf: none."""
         if rules is not None:
             available = available & ~rules.hopeless(mask, rows.values)
-        lacking = (~mask & ~available & (np.asarray(prices.costs) > 0)).astype(float) @ self.sets.T > 0
-        within = affordable(prices.added(mask, self.sets), left[:, None]) & ~lacking
+        lacking = (~mask & ~available & (np.asarray(prices.weighed.costs) > 0)).astype(float) @ self.sets.T > 0
+        within = prices.fits(mask, self.sets, left) & ~lacking
         if rules is not None:
             within &= ~rules.too_many(mask, self.sets)
         values = np.where(within, self.values(rows), -np.inf)
@@ -99,7 +100,7 @@ def make_plans(predictor: ConditionalPredictor, schema: Schema, prices: Prices) 
     answers = predictor.model_(EncodedRows(predictor.pool_[:n]))[:, : len(predictor.classes_)]
     labels, weights = predictor.pool_labels()[:n], np.full(n, 1 / n)
     joint = JointGain(neighbors.scores, weights, answers, schema, neighbors.bandwidth, labels, LABEL_PRIOR)
-    free, rules = np.asarray(prices.costs) == 0, schema.rules
+    free, rules = np.asarray(prices.weighed.costs) == 0, schema.rules
     start = (
         free
         if rules is None

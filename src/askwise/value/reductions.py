@@ -28,14 +28,14 @@ class Evidence(NamedTuple):
     n_classes: int
 
     @classmethod
-    def of(cls, weights: np.ndarray, proba: np.ndarray, n_classes: int) -> Evidence:
+    def of(cls, weights: np.ndarray, proba: np.ndarray, n_classes: int, case: np.ndarray | None = None) -> Evidence:
+        """The evidence by case or, given the `case` (P,) of each, by pair."""
         before = np.maximum((weights[:, None] @ proba)[:, 0].T, SMALLEST)
         squares = (weights[:, None] @ proba[..., :n_classes] ** 2)[:, 0].T / before[:n_classes]
-        return cls(before, squares.sum(axis=0), 1 / (weights**2).sum(axis=1), n_classes)
-
-    def take(self, cases: np.ndarray) -> Evidence:
-        """The evidence of each pair, from the case of each."""
-        return Evidence(self.before.take(cases, axis=1), self.spread[cases], self.size[cases], self.n_classes)
+        spread, size = squares.sum(axis=0), 1 / (weights**2).sum(axis=1)
+        if case is not None:
+            before, spread, size = before.take(case, axis=1), spread[case], size[case]
+        return cls(before, spread, size, n_classes)
 
 
 class Level:
@@ -133,7 +133,7 @@ def predicted_outcomes(
     coarse = outcomes.coarse[outcome]
     feature = outcomes.feature[coarse]
     first, pair = _runs(case * wanted.shape[1] + feature)
-    evidence = Evidence.of(weights, proba, n_classes).take(case[first])
+    evidence = Evidence.of(weights, proba, n_classes, case[first])
     has_levels = np.bincount(outcomes.feature)[feature[first]] > 1
     key, doubt = case * len(outcomes.feature) + coarse, np.where(has_levels, DOUBT, 0.0)
     level, after = shrunk_outcomes(joint, pair, key, evidence, doubt)
@@ -155,7 +155,10 @@ def shrunk_outcomes(
         (b,) numbers of the pair and of the coarse outcome of each, both ascending.
     """
     start, parent = _runs(coarse)
-    coarser = Level(_sums(joint, start), pair[start], pair[start], evidence)
+    ends = np.append(start, len(joint))
+    runs = sparse.csr_array((np.ones(len(joint)), np.arange(len(joint)), ends), shape=(len(start), len(joint)))
+    sums = np.ascontiguousarray((runs @ joint).T)  # faster than `np.add.reduceat`
+    coarser = Level(sums, pair[start], pair[start], evidence)
     level = Level(np.ascontiguousarray(joint.T), pair, parent, evidence)
     each = np.arange(len(doubt))
     now = Level(evidence.before, each, each, evidence)
@@ -185,13 +188,6 @@ def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     starts = np.ones(len(keys), dtype=bool)
     np.not_equal(keys[1:], keys[:-1], out=starts[1:])
     return np.flatnonzero(starts), np.cumsum(starts) - 1
-
-
-def _sums(joint: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Sums of the rows of `joint` (b, C) from each start to the next, (C, starts); faster than `np.add.reduceat`."""
-    n = len(joint)
-    sums = sparse.csr_array((np.ones(n), np.arange(n), np.append(start, n)), shape=(len(start), n))
-    return np.ascontiguousarray((sums @ joint).T)
 
 
 def _shrunk(

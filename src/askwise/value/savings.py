@@ -158,15 +158,12 @@ class NeighborSavings:
             single[at], error[at] = self._saving(each.level, each.after, each.evidence)
             relevance[at] = each.information()
         pairs = most_promising_pairs(np.where(mask, -1.0, single), np.where(mask, -1.0, relevance))
-        evidence = Evidence.of(found.weights, answers, n_classes)
-        before = np.repeat(evidence.before, answers.shape[1], axis=1)
+        before = np.repeat(Evidence.of(found.weights, answers, n_classes).before, answers.shape[1], axis=1)
         regret = self._regret(answers.reshape(-1, n_classes).T, before).reshape(found.weights.shape)
         everything = (found.weights * regret).sum(axis=1)
-        return Savings(single, error, pairs, *self._of_pairs(found, answers, pairs, evidence), everything, relevance)
+        return Savings(single, error, pairs, *self._of_pairs(found, answers, pairs), everything, relevance)
 
-    def _of_pairs(
-        self, found: Completions, answers: np.ndarray, pairs: np.ndarray, evidence: Evidence
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _of_pairs(self, found: Completions, answers: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, P) savings and standard errors of pairs, whose joint outcomes are the cells of a coarse table."""
         n, n_pairs = pairs.shape[:2]
         if not n_pairs:
@@ -186,7 +183,7 @@ class NeighborSavings:
             axis=1,
         )
         occurring = np.flatnonzero(joint.any(axis=1))
-        repeated = evidence.take(np.repeat(np.arange(n), n_pairs))
+        repeated = Evidence.of(found.weights, answers, answers.shape[2], np.repeat(np.arange(n), n_pairs))
         # The coarse outcomes are those of the first feature: what the second adds must exceed chance.
         doubt = np.full(n * n_pairs, DOUBT)
         level, after = shrunk_outcomes(

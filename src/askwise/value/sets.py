@@ -29,6 +29,8 @@ class SetSearch:
         Says what features tell together.
     prices, known
         The prices, and (M,) the features that are acquired already.
+    left
+        (R,) the limits of all sets besides their price, for features that are ordered together; None = the price alone.
     candidates, most_candidates
         Positions of the features that can be added; of more than so many, those with the highest gain for the root of
         their price on their own.
@@ -54,21 +56,24 @@ class SetSearch:
         candidates: np.ndarray,
         most_candidates: int,
         *,
+        left: np.ndarray | None = None,
         start: Set = frozenset(),
         least_gain: float = LEAST_BETTER,
         n_tried: int | None = None,
         possible: Callable[[np.ndarray], bool] | None = None,
     ) -> None:
         self.joint, self.prices, self.known, self.start = joint, prices, known, start
+        self.left = left
         self.least_gain = least_gain
         self.possible = possible
         alone = np.array([joint.gain(joint.distances(i)) for i in candidates])
-        worth = by_rule(alone, prices.now(known[None])[0, candidates], "root")
+        worth = by_rule(alone, prices.weighed.now(known[None])[0, candidates], "root")
         self.candidates = candidates[np.argsort(-worth, kind="stable")[:most_candidates]].tolist()
         self.n_tried = len(self.candidates) if n_tried is None else n_tried
         self._distances = {i: joint.distances(i).astype(np.float32) for i in {*self.candidates, *start}}
         self.tried: dict[Set, float] = {}
         self._prices: dict[Set, float] = {}
+        self._amounts: dict[Set, np.ndarray] = {}
         self._alone = {i: self.gain(start | {i}) - self.gain(start) for i in self.candidates}
 
     def gain(self, chosen: Set) -> float:
@@ -89,6 +94,16 @@ class SetSearch:
             self._prices[chosen] = float(self.prices.added(self.known[None], self.mask(chosen)[None])[0, 0])
         return self._prices[chosen]
 
+    def amounts(self, chosen: Set) -> np.ndarray:
+        """(R,) what a set takes of each resource if it is ordered together."""
+        if chosen not in self._amounts:
+            self._amounts[chosen] = self.prices.together(self.known, self.mask(chosen))
+        return self._amounts[chosen]
+
+    def _cost(self, chosen: Set) -> float:
+        """What the gain of a set is divided by."""
+        return float(self.prices.weigh(self.amounts(chosen))) if self.prices.weights else self.price(chosen)
+
     def mask(self, chosen: Set) -> np.ndarray:
         """(M,) the features of a set."""
         mask = np.zeros(len(self.known), dtype=bool)
@@ -98,6 +113,8 @@ class SetSearch:
     def allowed(self, chosen: Set, most: float) -> bool:
         """Whether a set costs at most `most`, and its features may be had together."""
         within = bool(affordable(self.price(chosen), most))
+        if self.left is not None:
+            within = within and bool(np.all(affordable(self.amounts(chosen)[1:], self.left[1:])))
         return within and (self.possible is None or self.possible(self.mask(chosen)))
 
     def best(self, most: float) -> Set:
@@ -117,8 +134,8 @@ class SetSearch:
 
     def _extended(self, chosen: Set, rule: str, most: float, added: dict[int, float]) -> Set:
         while True:
-            paid = self.price(chosen)
-            price = {i: self.price(chosen | {i}) for i in self.candidates if i not in chosen}
+            paid = self._cost(chosen)
+            price = {i: self._cost(chosen | {i}) for i in self.candidates if i not in chosen}
             within = [i for i in price if self.allowed(chosen | {i}, most)]
             cost = np.array([price[i] - paid for i in within])
             tried = _ranked(within, added, cost, rule)[: self.n_tried]

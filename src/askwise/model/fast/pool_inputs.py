@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 from askwise.errors import InvalidInput
 from askwise.model.final_layer import prepared
 from askwise.model.input_columns import changed_inputs, present_values
-from askwise.model.parts import asked, dense, split_pipeline, unfrozen
+from askwise.model.parts import asked, dense, unfrozen
 from askwise.model.stacked import BatchedLayers, StackedModels, shares_steps
 from askwise.model.wrapped import ROWS_PER_CALL, FrozenModel
 from askwise.table.rows import CELLS_AT_ONCE, EncodedRows
@@ -85,7 +85,7 @@ class PoolInputs:
     @classmethod
     def of(cls, model: FrozenModel, pool: EncodedRows) -> Self | None:
         """The inputs of a wrapped model; None where one may depend on several columns, or they need much memory."""
-        steps = split_pipeline(model.estimator)[0]
+        steps = model.parts[0]
         if steps is None:
             return cls(model, None, np.arange(pool.values.shape[1]), pool)
         if not _works_by_column(steps):
@@ -215,7 +215,7 @@ def pool_classifiers(
     The `models`, which `prepared_alike` has found, must be Pipelines of steps that work on each column alone, with a
     classifier that takes arrays.
     """
-    if split_pipeline(models[0].estimator)[0] is None:
+    if models[0].parts[0] is None:
         return None
     try:
         inputs = PoolInputs.of(models[0], pool)
@@ -245,7 +245,7 @@ def prepared_alike(model: Any) -> list[FrozenModel] | None:
     models = model.models if isinstance(model, StackedModels) else [model]
     if not all(isinstance(one, FrozenModel) and models[0].reads_like(one) for one in models):
         return None
-    steps = [split_pipeline(one.estimator)[0] for one in models]
+    steps = [one.parts[0] for one in models]
     return models if all(shares_steps(steps[0], other) for other in steps) else None
 
 

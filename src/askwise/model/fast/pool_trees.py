@@ -18,7 +18,6 @@ from scipy.special import expit, softmax
 from askwise.errors import InvalidInput
 from askwise.model.fast.boosting import Ensemble, ensemble_of
 from askwise.model.fast.pool_inputs import LOG, PoolInputs, alike, answers_alike
-from askwise.model.parts import split_pipeline
 from askwise.table.rows import EncodedRows
 
 MOST_BYTES = 640 * 2**20
@@ -165,7 +164,7 @@ def pool_trees(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolTree
     All `models`, which `prepared_alike` has found, must be gradient boosting on numbers, and each input of the trees
     must depend on one column.
     """
-    ensembles = [ensemble_of(split_pipeline(one.estimator)[1]) for one in models]
+    ensembles = [ensemble_of(one.parts[1]) for one in models]
     found = [ensemble for ensemble in ensembles if ensemble is not None]
     if len(found) < len(models) or _bytes_needed(found, len(pool)) > MOST_BYTES:
         return None
