@@ -506,7 +506,7 @@ def test_ask_takes_answers_and_bad_text_and_undo_and_stop():
         "type - if it is unavailable",
         "There is no column 'foo'",
         "Not known yet: ",
-        "why: It has the highest expected gain, weighed against its price.",
+        "why: It is expected to tell most for its price.",
         "Next best: ",
         "Stopped.",
     ):

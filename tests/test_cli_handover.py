@@ -86,7 +86,8 @@ def test_a_case_in_doubt_is_handed_over_at_the_terminal_and_by_the_server(files,
     migrate(url)
     description = Description(selector, folder / "selector")
     assert selector.handover_ is not None
-    assert SelectorView(**description.as_dict()).handover == selector.handover_.promise
+    described = SelectorView(**description.as_dict(), you={"name": "ann", "role": "clerk"})
+    assert described.handover == selector.handover_.promise
     cases = Cases(selector, description, Store(url))
     for row, advice in ((doubtful, "hand over"), (clear, "decide")):
         view, typed = cases.start(NewCase(), "ann"), []

@@ -559,7 +559,7 @@ def test_acquire_streams_parquet_with_an_engine(files, tmp_path, monkeypatch):
         assert plain[name].tolist() == other[name].tolist()
     np.testing.assert_allclose(plain["decision_is_final"], other["decision_is_final"])
     for more, words in (
-        (("--engine", "spark"), "engine must be one of"),
+        (("--engine", "ray"), "engine must be one of"),
         (("--engine", "local", "--steps"), "leave out --steps"),
         (("--engine", "local", "--separator", "tab"), "leave out the options of tables"),
         (("--engine", "local", "--key-file", folder / "test.csv"), "without a key"),

@@ -42,7 +42,7 @@ def test_the_page_of_the_commands_names_every_option():
 
     page = (ROOT / "docs" / "reference" / "desk.md").read_text(encoding="utf-8")
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    for name in ("data", "prices", "fit", "evaluate", "explain", "acquire"):
+    for name in ("data", "prices", "fit", "evaluate", "explain", "acquire", "monitor", "recalibrate"):
         assert f"`askwise {name} " in page
         for parameter in commands[name].params:
             options = [option for option in parameter.opts if option.startswith("--")]

@@ -71,6 +71,38 @@ def test_workers_and_engines_write_the_same_bytes(place, whole):
         assert found.output.read_bytes() == whole.read_bytes(), name
 
 
+@pytest.fixture(scope="module")
+def spark():
+    """PySpark and a Java: too large for the other test tools (0.5 GB), so it is installed by who wants it."""
+    pytest.importorskip("pyspark", reason='PySpark is not installed: pip install "askwise[spark]"')
+    try:
+        engines.import_pyspark()
+    except AskwiseError as error:
+        pytest.skip(str(error))
+
+
+def test_spark_writes_the_same_bytes(place, whole, spark, tmp_path):
+    """`mapInPandas` on two local workers; errors are those of the other engines."""
+    found = run(place, "spark.parquet", write="all", engine="spark", workers=2)
+    assert found.output.read_bytes() == whole.read_bytes()
+    cases = tmp_path / "cases"
+    cases.mkdir()
+    good = pd.read_parquet(place / "cases" / "1.parquet")
+    good.to_parquet(cases / "1.parquet")
+    good.drop(columns="a").to_parquet(cases / "2.parquet")
+    with pytest.raises(InvalidInput, match=r"2.parquet has no column 'a'"):
+        acquire_parquet(place / "saved", cases, tmp_path / "out.parquet", engine="spark", progress=False)
+
+
+def test_the_share_of_a_killed_spark_worker_is_done_again(tmp_path, spark):
+    tasks = [(str(tmp_path), number) for number in range(6)]
+    with engines.spark_session(2, None):  # one for both: a session of the process is used
+        assert sorted(engines.run_tasks(dies_once, tasks, "spark", 2, None)) == list(range(6))
+        assert (tmp_path / "died").exists()
+        with pytest.raises(AskwiseError, match=r"gave up a task \(.*failed 4 times.*Finished parts are kept"):
+            list(engines.run_tasks(always_dies, [(0,), (1,)], "spark", 2, None))
+
+
 def test_a_killed_run_is_resumed_and_nothing_is_lost_or_done_twice(place, whole, monkeypatch):
     done: list[Path] = []
     write_part = parts.write_part
@@ -98,7 +130,7 @@ def test_a_killed_run_is_resumed_and_nothing_is_lost_or_done_twice(place, whole,
 
 def test_the_share_of_a_killed_worker_is_done_again(tmp_path):
     pytest.importorskip("distributed")
-    for engine in engines.ENGINES:
+    for engine in ("local", "dask"):
         (tmp_path / engine).mkdir()
         tasks = [(str(tmp_path / engine), number) for number in range(6)]
         assert sorted(engines.run_tasks(dies_once, tasks, engine, 2, None)) == list(range(6)), engine
@@ -145,7 +177,7 @@ def test_bad_input_is_refused_before_anything_is_written(place, tmp_path):
         ((saved, tmp_path / "text.parquet", output), {}, "cannot be read as Parquet"),
         ((tmp_path, cases, output), {}, "no manifest.json"),
         ((saved, cases, output), {"write": "everything"}, "write must be one of"),
-        ((saved, cases, output), {"engine": "spark"}, "engine must be one of"),
+        ((saved, cases, output), {"engine": "ray"}, "engine must be one of"),
         ((saved, cases, output), {"address": "tcp://x"}, 'needs engine="dask"'),
         ((saved, cases, output), {"workers": 0}, "workers must be a whole number"),
         ((saved, cases, output), {"known": ["z"]}, "there is no feature 'z'"),

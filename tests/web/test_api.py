@@ -5,7 +5,10 @@ import io
 import json
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 pytest.importorskip("fastapi")
 
@@ -380,3 +383,57 @@ def test_results_come_back_later_and_the_trail_says_when(client):
     trail = client.get(f"/api/cases/{case['id']}/trail").json()["trail"]
     assert [row["event"] for row in trail] == ["start", "order", "order", "answer", "undo"]
     assert (trail[1]["feature"], trail[1]["value"], trail[1]["cost"]) == ("blood", 2.5, 7.27)
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """A server whose prices have time and harm."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(90, 3)), columns=["pulse", "blood", "scan"])
+    y = np.where(X.sum(axis=1) > 0, "ill", "well")
+    prices = askwise.Prices({"pulse": 1, "blood": 5, "scan": 20}, time={"blood": 24, "scan": 4}, harm={"scan": 1})
+    selector = askwise.DynamicFeatureSelector(
+        LogisticRegression(), costs=prices, budget={"money": 24, "time": 30}, epistemic=None, random_state=0
+    )
+    place = tmp_path_factory.mktemp("timed")
+    selector.fit(X, y).save(place / "selector")
+    settings = Settings(str(place / "selector"), f"sqlite:///{place}/cases.sqlite3", rate=0)
+    migrate(settings.url)
+    with TestClient(create_app(askwise.load(place / "selector"), settings), base_url="http://localhost") as found:
+        yield found
+
+
+def test_budgets_by_resource_are_kept_shown_and_replayed(timed):
+    described = timed.get("/api/selector").json()
+    assert described["resources"] == ["money", "time", "harm"]
+    assert described["budget"] == {"money": 24, "time": 30}
+    assert {one["name"]: one["amounts"] for one in described["features"]}["scan"] == {"time": 4, "harm": 1}
+    case = start(timed, budget={"money": 26, "time": 20})
+    assert "blood" not in [entry["feature"] for entry in case["report"]["ranking"]]  # it takes 24 hours
+    case = send(timed, case, type="order", feature="scan")
+    assert case["report"]["resources"]["time"] == {"spent": 0, "left": 20}
+    assert case["report"]["resources"]["money"] == {"spent": 20, "left": 6}
+    case = send(timed, case, type="answer", feature="scan", value=0.5)
+    assert case["report"]["resources"] == {
+        "money": {"spent": 20, "left": 6},
+        "time": {"spent": 4, "left": 16},
+        "harm": {"spent": 1, "left": None},
+    }
+    assert case["report"]["trace"][-1]["amounts"] == {"time": 4, "harm": 0}  # its harm was done when it was ordered
+    assert case["amounts"]["blood"] == {"money": 5, "time": 24, "harm": 0}
+    assert "takes time: 24" in send(timed, case, 422, type="order", feature="blood")["error"]["message"]
+    timed.app.state.service.cases._drop(case["id"])  # it is replayed
+    assert {**timed.get(f"/api/cases/{case['id']}").json(), "same_name": None} == {**case, "same_name": None}
+    (first, *_) = timed.get(f"/api/cases/{case['id']}/trail").json()["trail"]
+    assert first["event"] == "start"
+    stateless = {"answers": {"scan": 0.5}, "budget": {"money": 26, "time": 20}, "outcomes": False}
+    found = timed.post("/api/next", json=stateless).json()
+    names = ("resources", "suggestion", "ranking", "probabilities")
+    assert {name: found[name] for name in names} == {name: case["report"][name] for name in names}
+    assert start(timed)["report"]["resources"]["time"]["left"] == 30  # the selector's own
+    for wrong in ({"hours": 3}, {"time": -1}, {"time": "3"}, {"time": True}, {"time": None}, [3]):
+        for path in ("/api/cases", "/api/next"):
+            refused = timed.post(path, json={"budget": wrong})
+            assert refused.status_code == 422, (path, wrong)
+            assert refused.json()["error"]["field"].startswith("budget"), refused.json()
+    assert "no resource 'hours'" in timed.post("/api/cases", json={"budget": {"hours": 3}}).json()["error"]["message"]

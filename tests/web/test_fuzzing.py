@@ -18,6 +18,10 @@ def test_no_call_makes_the_server_fail(folder, tmp_path):
     migrate(settings.url)
     selector = askwise.load(folder)
     fuzzer = Fuzzer(create_app(selector, settings), list(selector.features_))
-    fuzzer.run(300)
-    assert not fuzzer.failures, fuzzer.failures[0]
-    assert {200, 201, 404, 409, 422} <= set(fuzzer.statuses)  # it came far enough for each of them
+    wanted = {200, 201, 404, 409, 422}
+    for n_calls in (300, 600, 1200, 2400):  # the server draws the numbers of cases, so that no two runs are the same
+        fuzzer.run(n_calls)
+        assert not fuzzer.failures, fuzzer.failures[0]
+        if wanted <= set(fuzzer.statuses):
+            break
+    assert wanted <= set(fuzzer.statuses)

@@ -148,13 +148,14 @@ def test_a_case_from_its_start_to_its_end(address, open_page):
     page.reload()
     page.wait_for_selector(".case")
     assert (steps(page), page.url) == (before, where)
-    spent = page.locator(".money strong").inner_text()
+    spent = page.locator(".money strong").all_inner_texts()
+    assert len(spent) == 2, "dollars and hours"
     page.keyboard.press("Alt+c")
     page.locator("h2", has_text="This case is finished").wait_for()
     assert not page.locator(".next").count()
     page.get_by_role("button", name="Reopen case").click()
     page.wait_for_selector(".next")
-    assert page.locator(".money strong").inner_text() == spent
+    assert page.locator(".money strong").all_inner_texts() == spent
 
 
 def test_the_list_is_searched_and_a_case_is_deleted_for_good(address, open_page):
@@ -325,7 +326,7 @@ def test_language_and_colors_are_chosen_and_remembered(address, open_page):
     page.locator("#language").select_option("de")
     page.locator(".next .eyebrow", has_text="Ihre Wahl").wait_for()
     assert page.locator(".next input").input_value() == "251"
-    assert page.locator(".next .price").inner_text() == "7,27\xa0CA$"
+    assert page.locator(".next .price").inner_text().split("\n") == ["7,27\xa0CA$", "1 Std."]
     page.reload()
     page.locator("#finish", has_text="Fall abschließen").wait_for()
     assert page.evaluate("document.documentElement.lang") == "de"
@@ -475,3 +476,33 @@ def test_a_result_comes_later_and_other_tests_are_asked_meanwhile(address, open_
     page.keyboard.press("Enter")
     page.locator(".pending").wait_for(state="detached")
     assert steps(page) == ["Age", "Cholesterol", meanwhile, "Cholesterol"]
+
+
+def test_a_bar_for_each_resource(address, open_page):
+    """The published delays are times; a case is limited in money and in time."""
+    page = open_page(address)
+    page.goto(address + "#/new")
+    page.wait_for_selector("#label")
+    page.fill("input[name=budget-time]", "1,5")
+    start(page, budget="300", age="61")
+    assert page.locator(".purse").count() == 2
+    time = page.locator(".purse[data-resource=time]")
+    assert "0 h spent of 1.5 h" in time.inner_text()
+    assert page.locator(".purse[data-resource=money]").inner_text().count("CA$300.00")
+    choose(page, "Cholesterol")
+    page.get_by_role("button", name="Ordered, result later").click()
+    page.locator(".pending button", has_text="Cholesterol").wait_for()
+    assert "0 h spent" in time.inner_text()  # it is out, and so is what is ordered meanwhile
+    page.locator(".pending button", has_text="Cholesterol").click()
+    page.locator("#next-title", has_text="Cholesterol").wait_for()
+    page.fill(".next input", "250")
+    page.keyboard.press("Enter")
+    page.locator(".pending").wait_for(state="detached")
+    assert "1 h spent of 1.5 h" in time.inner_text()
+    assert time.locator("[role=meter]").get_attribute("aria-valuenow") == "1"
+    assert time.locator("[role=meter]").get_attribute("aria-label") == "Budget: Time"
+    over = page.locator(".others .over").all_inner_texts()
+    assert any(text.startswith("Thallium scan") and "over budget" in text for text in over)
+    assert not any(text.startswith("Resting blood pressure") for text in over)
+    if page.locator("#unavailable").count():
+        assert "h" not in page.locator(".next .price").inner_text().split()  # what is left takes no time

@@ -11,9 +11,11 @@ import typer
 from askwise.cli.console import failures, print_json
 from askwise.cli.evaluate import Folder
 from askwise.cli.options import (
+    BUDGET_HELP,
     AsJson,
     Opening,
     Reading,
+    budget_option,
     check_budget_option,
     check_place,
     check_saved,
@@ -26,7 +28,7 @@ CasesFile = Annotated[
     Path, typer.Argument(metavar="CASES", help="A row per case; an empty cell is unavailable. CSV, Parquet or Feather.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write: .csv or .parquet.")]
-Budget = Annotated[float | None, typer.Option(help="The most that one case may cost (default: as in fit).")]
+Budget = Annotated[Any, budget_option(f"{BUDGET_HELP} Default: as in fit.")]
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="A column that names the cases; it is kept.")]
 Known = Annotated[
     list[str] | None,
@@ -39,11 +41,17 @@ Engine = Annotated[
     str | None,
     typer.Option(
         metavar="ENGINE",
-        help="For Parquet tables larger than memory (a file, or a folder of them): local, or dask for a cluster.",
+        help="For Parquet tables larger than memory (a file, or a folder of them): local, or dask or spark for a "
+        "cluster.",
     ),
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Worker processes of --engine.")]
-Address = Annotated[str | None, typer.Option(help="The Dask scheduler, such as tcp://10.0.0.1:8786.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="The Dask scheduler, such as tcp://10.0.0.1:8786, or the Spark master, such as spark://10.0.0.1:7077."
+    ),
+]
 
 
 @with_options(Opening, Reading)
@@ -96,10 +104,11 @@ def acquire(
         table = run.complete(selector, frame)
     ends = table.groupby("case", sort=False).last()
     average = float(ends["spent"].mean())
-    facts = {
+    facts: dict[str, Any] = {
         "cases": len(frame),
         "resumed": run.resumed,
         "average_price": average,
+        "average": {name: float(ends[name].mean()) for name in selector.prices_.resources[1:]},
         "stop": stop,
         "guaranteed": None if stop is None else int(ends["guaranteed"].sum()),
         "output": str(output),
@@ -111,7 +120,8 @@ def acquire(
         print_json(facts)
         return
     again = f" ({run.resumed:,} of them in an earlier run)" if run.resumed else ""
-    typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)} each on average: {output}")
+    besides = "".join(f", {name} {amount:.4g}" for name, amount in facts["average"].items())
+    typer.echo(f"{len(frame):,} cases{again}, {desk.amount(average)}{besides} each on average: {output}")
 
 
 def _say_void(n_cases: int, n_void: int, example: str = "") -> None:
@@ -120,7 +130,7 @@ def _say_void(n_cases: int, n_void: int, example: str = "") -> None:
     typer.echo(escaped(f"{said}guaranteed and departure say for which, and why."), err=True)
 
 
-def _stop(calibrated: bool, budget: float | None, no_stop: bool, folder: Path) -> str | None:
+def _stop(calibrated: bool, budget: Any, no_stop: bool, folder: Path) -> str | None:
     """The calibrated stop of a folder that has one, unless it is ignored; it is valid under the budget of fit only."""
     if not calibrated or no_stop:
         return None

@@ -22,7 +22,9 @@ from askwise.cli.elsewhere import add_commands
 from askwise.cli.evaluate import evaluate
 from askwise.cli.explain import explain
 from askwise.cli.fit import fit
+from askwise.cli.monitor import monitor
 from askwise.cli.prices import prices
+from askwise.cli.recalibrate import recalibrate
 from askwise.cli.serve import serve
 
 app = typer.Typer(
@@ -66,6 +68,6 @@ def version_option(version: Version = False) -> None:
         raise typer.Exit
 
 
-for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, serve):
+for command in (demo, data, prices, fit, evaluate, ask, explain, acquire, serve, monitor, recalibrate):
     app.command()(command)
 add_commands(app)

@@ -60,7 +60,7 @@ def ask(
     report = dialog.session.report()
     story = Story("A case typed in", report["trace"], known=dialog.known)
     console.print("\nThe case, step by step", style="bold")
-    print_story(console, story)
+    print_story(console, story, desk)
     if dialog.volunteered:
         console.print(f"Volunteered, and shown as known from the start: {', '.join(dialog.volunteered)}.")
     if page is not None:

@@ -31,6 +31,7 @@ from askwise.errors import InvalidInput, listed
 from askwise.selector import DynamicFeatureSelector
 from askwise.table.columns import Column
 from askwise.table.desk import Desk, Shown
+from askwise.table.prices import MONEY
 
 MOST_CLASSES_SHOWN = 5
 MOST_RULES_SHOWN = 2
@@ -54,7 +55,7 @@ class Dialog:
         selector: DynamicFeatureSelector,
         desk: Desk,
         known: dict[str, Any],
-        budget: float | None,
+        budget: Any,
         stop: str | None = None,
         yes: bool = False,
     ) -> None:
@@ -309,6 +310,8 @@ class Dialog:
         others = ", ".join(self.desk.label(other["feature"]) for other in found["alternatives"][:OTHERS_SHOWN])
         next_best = f"Next best: {others}." if others else "There is nothing else to suggest."
         price = f"price {self.desk.amount(suggestion.cost)}" if suggestion.cost else "free"
+        takes = suggestion.amounts.items()
+        price += "".join(f", {name} {taken:.4g}" for name, taken in takes if name != MONEY and taken)
         self.console.print(f"\n{self.desk.label(suggestion.feature)}, {price}", style="bold")
         print_indented(self.console, f"why: {found['reason']} {next_best}")
 
@@ -348,6 +351,10 @@ class Dialog:
         measured = [f"{name} {shown_number(number)}" for name, number in trust.items() if number is not None]
         amount = self.desk.amount
         money = [f"spent {amount(report['spent'])}", "no limit" if left is None else f"left {amount(left)}"]
+        for name, purse in report["resources"].items():
+            if name != MONEY:
+                rest = "" if purse["left"] is None else f" ({purse['left']:.4g} left)"
+                money.append(f"{name} {purse['spent']:.4g}{rest}")
         print_indented(self.console, ", ".join([f"prediction {report['prediction']}", *measured, *money]))
         print_indented(self.console, finality(report))
         guarantee = report["guarantee"]

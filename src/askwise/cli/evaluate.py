@@ -108,7 +108,9 @@ def evaluate(
     summary = found.summary
     less = f"({summary.saved:.0%} less), the same decision in {summary.kept:.1%}"
     typer.echo(f"Everything known: {desk.amount(summary.everything)} per case, {summary.full_accuracy:.1%} right")
-    typer.echo(f"askwise:          {desk.amount(summary.price)} per case {less}")
+    further = found.trajectory.further.items()
+    besides = "".join(f", {name} {paid.sum(axis=1).mean():.4g}" for name, paid in further)
+    typer.echo(f"askwise:          {desk.amount(summary.price)}{besides} per case {less}")
     for entry in found.by_class:
         if entry["kept"] is not None:
             said = f"{entry['kept']:.1%} of {entry['decided']} decisions kept"

@@ -55,7 +55,7 @@ def explain(
     console = make_console()
     console.print(f"{title}: predicted {report['prediction']}", style="bold")
     console.print("Its known values, in the order in which askwise would have asked for them:")
-    print_story(console, Story(title, report["trace"]))
+    print_story(console, Story(title, report["trace"]), desk)
     print_rules(console, report, RULES_SHOWN)
     console.print(_settled(report["trace"], desk))
     if stopped is not None:

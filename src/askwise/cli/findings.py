@@ -21,6 +21,7 @@ from askwise.stopping.guarantee import exact_interval
 from askwise.stopping.savings import N_RESAMPLES
 from askwise.table.columns import plain
 from askwise.table.desk import Desk
+from askwise.table.prices import MONEY
 from askwise.trajectory import Trajectory
 
 N_RANDOM = 3
@@ -136,7 +137,8 @@ def find(
     decided = selector.beliefs_.decisions(full)
     say("following every case")
     stopped = selector.stop_ is not None
-    run = selector.acquire(X, stop="calibrated") if stopped else selector.acquire(X, budget=curves["budget"].iloc[-1])
+    limit = None if stopped else _within(selector, curves["budget"].iloc[-1])
+    run = selector.acquire(X, budget=limit, stop="calibrated" if stopped else None)
     there = selector.schema_.any_column(selector.schema_.encode(X).observed)
     everything = float(np.mean(selector.prices_.total(there)))
     summary = (
@@ -147,7 +149,6 @@ def find(
     right = run.decision[:, -1] == truth
     say("weighing what the records lack")
     lacking = float(1 - there.mean())
-    limit = None if stopped else curves["budget"].iloc[-1]
     records, doubts = _on_records(selector, X, y, missing, lacking, limit, desk.reasons)
     return Findings(
         n_rows=len(X),
@@ -172,18 +173,24 @@ def find(
     )
 
 
+def _within(selector: Any, money: float) -> Any:
+    """A budget of money, within the limits of other resources that the selector has."""
+    return {**selector.budget, MONEY: money} if isinstance(selector.budget, Mapping) else money
+
+
 def _curves(selector: Any, X: pd.DataFrame, y: np.ndarray, seed: int, say: Callable[[str], None]) -> pd.DataFrame:
     """One row per budget: accuracy and calibration error of askwise, of a static order and of random orders."""
     prices, tenths = selector.prices_, range(1, 11)  # up to everything, where the curves meet
     budgets = default_budgets(prices) if prices.uniform else [round(prices.total() * k / 10, 10) for k in tenths]
     say(f"asking wisely, {len(X):,} cases under {len(budgets)} budgets")
-    own = selector.evaluate(X, y, budgets, missing="blocked")
+    limits = [_within(selector, budget) for budget in budgets]
+    own = selector.evaluate(X, y, limits, missing="blocked")
     say("asking in one fixed order")
-    static = selector.with_policy("static").evaluate(X, y, budgets, missing="blocked")
+    static = selector.with_policy("static").evaluate(X, y, limits, missing="blocked")
     drawn = []
     for k in range(N_RANDOM):
         say(f"asking at random, {k + 1} of {N_RANDOM}")
-        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, budgets, missing="blocked"))
+        drawn.append(selector.with_policy(Random(seed + k)).evaluate(X, y, limits, missing="blocked"))
     curves = own[["budget", "spent", "features", "kept"]].copy()
     for measure in ("accuracy", "ece"):
         curves[f"{measure}_askwise"] = own[measure]
@@ -198,7 +205,7 @@ def _on_records(
     y: np.ndarray,
     missing: str,
     lacking: float,
-    budget: float | None,
+    budget: Any,
     reasons: Mapping[str, str],
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The estimates that differ in what they make of missing tests, and why some are not to be trusted."""

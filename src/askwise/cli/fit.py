@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from askwise.cli.console import print_json, progress
-from askwise.cli.options import Adaptation, AsJson, Reading, Seed, check_budget_option, check_place, with_options
+from askwise.cli.options import (
+    BUDGET_HELP,
+    Adaptation,
+    AsJson,
+    Reading,
+    Seed,
+    budget_option,
+    check_budget_option,
+    check_place,
+    parse_amounts,
+    with_options,
+)
 from askwise.cli.prices import GroupsFile, TableFile
 from askwise.cli.wording import choices_in_words
 from askwise.errors import InvalidInput
@@ -97,7 +108,16 @@ Accuracy = Annotated[
     float | None,
     typer.Option(help="Share of the cases not handed to a person that must be decided rightly (default: 0.95)."),
 ]
-Budget = Annotated[float | None, typer.Option(help="The most that one case may cost.")]
+Budget = Annotated[Any, budget_option(BUDGET_HELP)]
+Weights = Annotated[
+    Any,
+    typer.Option(
+        "--weights",
+        metavar="AMOUNTS",
+        parser=parse_amounts,
+        help="What a unit of a resource is worth in money where tests are ranked, such as time=1.5 (default: 0).",
+    ),
+]
 KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Sign the folder with the key in this file.")]
 RowsOption = Annotated[
     Rows, typer.Option(help="Whether the folder holds the training rows, or synthetic ones in their place.")
@@ -134,6 +154,7 @@ def fit(
     handover: HandoverFile = None,
     accuracy: Accuracy = None,
     budget: Budget = None,
+    weights: Weights = None,
     adaptation: AdaptationOption = Adaptation.auto,
     rows: RowsOption = Rows.training,
     key_file: KeyFile = None,
@@ -144,6 +165,7 @@ def fit(
 ) -> None:
     """Wrap your model, or one trained here, and save what the other commands need as a folder."""
     _check(model, train, classes, budget)
+    _check_weights(weights, prices)
     _check_share("--agreement", agreement, "--calibrate", calibrate)
     _check_share("--accuracy", accuracy, "--handover", handover)
     for path in (table, prices, groups, rules, calibrate, handover, model, key_file):
@@ -162,6 +184,7 @@ def fit(
         say("loading the model" if model else "preparing the model")
         estimator = work.load(model, classes, trust or []) if model else make_model(train or Train.forest, seed)
         say("fitting")
+        work.prices.weights = weights or {}
         selector = work.fitted(estimator, adaptation.value, budget, seed)
         if calibrate is not None:
             say("calibrating when to stop")
@@ -209,7 +232,7 @@ def _check(
     model: Path | None,
     train: Train | None,
     classes: str | None,
-    budget: float | None,
+    budget: Any,
 ) -> None:
     if model is not None and train is not None:
         raise InvalidInput("--model and --train exclude each other: give your model, or have one trained.")
@@ -223,6 +246,12 @@ def _check(
             "--classes is for boosters, .onnx and .pt2 models; leave it out where the model knows its classes."
         )
     check_budget_option(budget)
+
+
+def _check_weights(weights: Any, prices: Path | None) -> None:
+    if weights is not None and (not isinstance(weights, dict) or prices is None):
+        raise InvalidInput("--weights needs resources by name, such as time=1.5, and --prices with a column for each.")
+    check_budget_option(weights, "--weights")
 
 
 def _check_share(option: str, share: float | None, needs: str, path: Path | None) -> None:

@@ -77,7 +77,7 @@ class Fitting:
             self._order_columns(path, known)
         return model
 
-    def fitted(self, estimator: Any, adaptation: str, budget: float | None, seed: int) -> DynamicFeatureSelector:
+    def fitted(self, estimator: Any, adaptation: str, budget: Any, seed: int) -> DynamicFeatureSelector:
         """The selector around a model."""
         selector = DynamicFeatureSelector(
             estimator,

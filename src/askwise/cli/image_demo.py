@@ -51,6 +51,8 @@ def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ImageModel, D
     say("wrapping it")
     selector = DynamicFeatureSelector(rows.estimator, groups=GRID, random_state=setup.seed, progress=False)
     selector.fit(rows.X_train, rows.y_train)
+    if isinstance(setup.budget, dict):
+        raise InvalidInput("askwise demo with images buys patches; give --budget a number.")
     most = int(MOST_PATCHES if setup.budget is None else min(setup.budget, len(selector.features_)))
     found = compare(selector, rows, list(range(1, most + 1)), setup.seed, say)
     comparison = replace(found, static="middle patches first", units="patches")

@@ -112,10 +112,37 @@ def _parameters(kind: type) -> list[Parameter]:
     ]
 
 
-def check_budget_option(budget: float | None) -> None:
-    """Refuse a budget that is no amount of money."""
-    if budget is not None and not 0 <= budget < float("inf"):
-        raise InvalidInput(f"--budget must be a finite number >= 0; got {budget}. Leave it out for no limit.")
+def parse_amounts(text: str) -> Any:
+    """A number (money), or amounts by resource: ``money=200,time=24``; refused as click refuses a value.
+
+    >>> parse_amounts("12.5"), parse_amounts("money=200,time=24")
+    (12.5, {'money': 200.0, 'time': 24.0})
+    """
+    given = [part.partition("=") for part in text.split(",")]
+    try:
+        if "=" not in text:
+            return float(text)
+        amounts = {name.strip(): float(amount) for name, _, amount in given}
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor NAME=NUMBER,...") from None
+    if len(amounts) < len(given):
+        raise typer.BadParameter(f"{text!r} names a resource twice.")
+    return amounts
+
+
+def budget_option(help: str) -> Any:
+    """The option for a budget of money, or of several resources."""
+    return typer.Option("--budget", metavar="AMOUNT", parser=parse_amounts, help=help)
+
+
+BUDGET_HELP = "The most that one case may cost; with other resources in the price list: money=200,time=24."
+
+
+def check_budget_option(budget: Any, option: str = "--budget") -> None:
+    """Refuse a budget that is no amount of money, or of a resource."""
+    for most in budget.values() if isinstance(budget, dict) else [budget]:
+        if most is not None and not 0 <= most < float("inf"):
+            raise InvalidInput(f"{option} must be a finite number >= 0; got {most}. Leave it out for no limit.")
 
 
 def check_saved(folder: Path) -> None:
@@ -195,7 +222,7 @@ class Setup(Reading):
         list[str] | None,
         typer.Option(metavar="NAME=PRICE", help="What a feature costs (default: 1; 0 is free); repeatable."),
     ] = None
-    budget: Annotated[float | None, typer.Option(help="The most that one case may cost.")] = None
+    budget: Annotated[Any, budget_option(BUDGET_HELP)] = None
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Seed of the split, the model and the random orders.")] = 0
     as_json: AsJson = False
     csv: Annotated[

@@ -45,7 +45,7 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     if path is None:
         return None
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read as TOML: {error}.") from None
     groups = found.get("groups", found)
@@ -54,8 +54,8 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
     return groups
 
 
-def open_saved(folder: Path, opening: Opening) -> tuple[DynamicFeatureSelector, Desk]:
-    """The selector of a saved folder, and its desk."""
+def open_saved(folder: Path, opening: Opening, framed: bool = True) -> tuple[DynamicFeatureSelector, Desk]:
+    """The selector of a saved folder, and its desk; `framed`: its columns must have names, by which files are read."""
     from askwise.persistence import load
     from askwise.persistence.model_file import read_program
 
@@ -65,7 +65,7 @@ def open_saved(folder: Path, opening: Opening) -> tuple[DynamicFeatureSelector, 
         if (
             not isinstance(selector, DynamicFeatureSelector)
             or not selector.schema_.tabular
-            or not selector.schema_.framed
+            or (framed and not selector.schema_.framed)
         ):
             raise InvalidInput(
                 f"{folder} holds a {type(selector).__name__} for arrays or images, or a baseline; the commands need a "

@@ -39,6 +39,8 @@ def prepare(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, D
 
 def demonstrate(setup: Setup, say: Callable[[str], None]) -> tuple[ReferenceModel, DynamicFeatureSelector, Report]:
     """Train, wrap, compare and follow one case."""
+    if isinstance(setup.budget, dict):
+        raise InvalidInput("askwise demo compares budgets of money; give --budget a number.")
     rows, selector = prepare(setup, say)
     budgets = default_budgets(selector.prices_)
     if setup.budget is not None:
@@ -98,4 +100,5 @@ def _priced(dataset: Dataset, texts: Sequence[str]) -> Dataset:
             costs[name.strip()] = float(price)
         except ValueError:
             raise InvalidInput(f"--price {text}: the price must be a number such as 2.5; got {price!r}.") from None
-    return replace(dataset, prices=Prices(Prices(costs, usual.shared).resolve(features).costs, usual.shared))
+    prices = Prices(costs, usual.shared, usual.time, weights=usual.weights, **usual.others)
+    return replace(dataset, prices=prices.resolve(features))

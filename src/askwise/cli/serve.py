@@ -31,11 +31,29 @@ Database = Annotated[
         "folder).",
     ),
 ]
-Host = Annotated[str, typer.Option(help="Address to listen on; one that others can reach needs --token-file.")]
+Host = Annotated[
+    str, typer.Option(help="Address to listen on; one that others can reach needs --token-file or --trusted-header.")
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any that is free.")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="Number of processes; each loads the selector.")]
 TokenFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="File with a line name:token for everybody who may use it.")
+    Path | None,
+    typer.Option(metavar="FILE", help="File with a line name:token, or name:token role, for everybody who may use it."),
+]
+TrustedHeader = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Header in which a reverse proxy says who asks, such as X-Forwarded-User."),
+]
+TrustedProxy = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NETWORK", help="Where that proxy connects from, such as 127.0.0.1/32; repeatable."),
+]
+RolesHeader = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Header with their groups, such as X-Forwarded-Groups.")
+]
+Role = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ROLE=GROUP", help="What a group may do: reader, clerk or admin; * is everybody; repeatable."),
 ]
 KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", help="The key that the folder was signed with.")]
 Trust = Annotated[
@@ -50,6 +68,20 @@ DatabaseSeconds = Annotated[
     float, typer.Option(min=0, help="How long PostgreSQL may take for a statement, half of it for locks; 0 = no limit.")
 ]
 WorkerSeconds = Annotated[int, typer.Option(min=5, help="How long a worker may be silent before it is replaced.")]
+Check = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Share of the cases that are asked on after the advice to stop, to check what was promised (see askwise "
+        "monitor).",
+    ),
+]
+Subgroup = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Tell the checked cases apart by this column (default: that of the stop)."),
+]
 LogValues = Annotated[bool, typer.Option("--log-values", help="Log error messages, which can hold values of cases.")]
 
 
@@ -60,6 +92,10 @@ def serve(
     port: Port = 8000,
     workers: Workers = 1,
     token_file: TokenFile = None,
+    trusted_header: TrustedHeader = None,
+    trusted_proxy: TrustedProxy = None,
+    roles_header: RolesHeader = None,
+    role: Role = None,
     key_file: KeyFile = None,
     trust: Trust = None,
     trusted: Trusted = None,
@@ -69,11 +105,13 @@ def serve(
     database_seconds: DatabaseSeconds = 10.0,
     worker_seconds: WorkerSeconds = 60,
     log_values: LogValues = False,
+    check: Check = 0.0,
+    subgroup: Subgroup = None,
 ) -> None:
     """Serve a saved selector as a web page and over HTTP, with its cases in a database."""
     with failures():
         check_saved(folder)
-        _check_installed()
+        check_installed()
         from askwise.web.settings import Settings
 
         settings = Settings(
@@ -91,11 +129,18 @@ def serve(
             database_seconds=database_seconds,
             worker_seconds=worker_seconds,
             log_values=log_values,
+            trusted_header=trusted_header,
+            trusted_proxy=tuple(trusted_proxy or ()),
+            roles_header=roles_header,
+            roles=tuple(role or ()),
+            check=check,
+            subgroup=subgroup,
         )
         _run(settings)
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Refuse to serve, or to read what was served, without what that needs."""
     for module in ("alembic", "fastapi", "prometheus_client", "sqlalchemy", "uvicorn"):
         if find_spec(module) is None:
             raise AskwiseError(f'askwise serve needs {module}: pip install "askwise[serve]".')
@@ -118,9 +163,11 @@ def _tell(text: str) -> None:
 
 def _run(settings: Settings) -> None:
     """Check everything, bring the database up to date, then listen until the process is ended."""
-    from askwise.web.security import check_bind, read_tokens
+    from askwise.web.callers import read_tokens, trusted_proxy
+    from askwise.web.security import check_bind
 
-    check_bind(settings.host, read_tokens(settings.token_file))
+    named = bool(read_tokens(settings.token_file)) | (trusted_proxy(settings) is not None)
+    check_bind(settings.host, named)
     _check_free(settings.host, settings.port)
     _tell(f"Loading {settings.folder} ...")
     import uvicorn

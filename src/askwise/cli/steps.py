@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from typer import BadParameter
+
 from askwise.cli.console import bar, print_indented
+from askwise.cli.options import parse_amounts
 from askwise.cli.wording import (
     NONE_FIRES,
     NONE_POSSIBLE,
@@ -31,22 +34,29 @@ LONGEST_CONDITION = 60
 
 def show_set(console: Console, session: Session, desk: Desk, typed: str) -> None:
     """What to order together for the price that was typed."""
+    from askwise.table.prices import MONEY
+
     try:
-        found = session.suggest_set(float(typed.replace(",", ".")))
-    except ValueError:  # no number, or a negative one
+        amounts = parse_amounts(typed if "=" in typed else typed.replace(",", "."))
+        found = session.suggest_set(amounts)
+    except (ValueError, BadParameter):  # no number, or a negative one
         print_indented(console, f"set needs a price >= 0, such as set 20; got {typed}.", "red")
         return
-    gain = f"price {desk.amount(found.price)}, expected gain {shown_number(found.gain)} nats in all"
+    takes = "".join(f", {name} {taken:g}" for name, taken in found.amounts.items() if name != MONEY and taken)
+    gain = f"price {desk.amount(found.price)}{takes}, expected gain {shown_number(found.gain)} nats in all"
     none = "Nothing within that price is expected to tell anything."
     names = ", ".join(map(desk.label, found.features))
     print_indented(console, f"order together: {names} ({gain})" if names else none)
 
 
-def print_story(console: Console, story: Story) -> None:
+def print_story(console: Console, story: Story, desk: Desk | None = None) -> None:
     """A table of the steps of one case, and what the reader must be warned of."""
     from rich import box
     from rich.table import Table
 
+    from askwise.table.desk import Desk
+
+    desk = desk or Desk()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("step", "asked", "value", "price", "prediction", "probability", "entropy"):
         text = name in ("asked", "value", "prediction")
@@ -55,12 +65,13 @@ def print_story(console: Console, story: Story) -> None:
     for t, step in enumerate(story.trace):
         share = max(step["probabilities"].values())
         right = story.truth is None or step["prediction"] == story.truth
-        value = {"unavailable": "unavailable", "order": "ordered"}.get(step["event"]) or shown_value(step["value"])
+        value = {"unavailable": "unavailable", "order": "ordered"}.get(step["event"])
+        value = value or desk.with_unit(str(step["feature"]), shown_value(step["value"]))
         table.add_row(
             f"{t}{'!' if warnings_of(step) else ''}",
-            step_name(step, story.known),
+            step_name(step, story.known, desk),
             value if t else "",
-            f"{step['cost']:g}" if step["event"] in ("answer", "order") else "",
+            desk.amount(step["cost"]) if step["event"] in ("answer", "order") else "",
             f"{step['prediction']}{'' if right else ' (wrong)'}",
             f"{bar(console, share, 8)} {shown_share(step, share)}",
             shown_number(step["uncertainty"]["total"]),

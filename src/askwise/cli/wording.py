@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from askwise.table.desk import Desk
 
 MOST_CATEGORIES = 6
 NONE_FIRES = "No rule fires yet: each class has its share of the training rows."
@@ -26,13 +29,17 @@ def shown_number(number: float | str | None) -> str:
     return f"{round(number, 3) + 0.0:.3f}"  # + 0.0, because rounding error would read as -0.000
 
 
-def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> str:
+def step_name(step: Mapping[str, Any], known: Mapping[str, Any] | None = None, desk: Desk | None = None) -> str:
     """What happened in a step of a trace; `known` is what was known from the start."""
+    from askwise.table.desk import Desk
+
+    desk = desk or Desk()
     if step["feature"] is not None:
-        return str(step["feature"])
+        return desk.label(str(step["feature"]))
     if not known:
         return "nothing yet"
-    return "known: " + ", ".join(f"{name} {shown_value(value)}" for name, value in known.items())
+    said = (f"{desk.label(name)} {desk.with_unit(name, shown_value(value))}" for name, value in known.items())
+    return "known: " + ", ".join(said)
 
 
 def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
@@ -47,7 +54,8 @@ def choices_in_words(choices: Mapping[str, Any]) -> list[str]:
         losses = choices["calibration"]["log_loss"]
         calibrated = "calibrated by temperature scaling"
         kept = calibrated if choices["calibration"]["kept"] else f"not {calibrated}, which would not help"
-        words.append(f"{kept} (log loss {losses['before']:.3f} before, {losses['after']:.3f} after)")
+        within = ", within chance" if choices["calibration"]["kept"] and losses["after"] > losses["before"] else ""
+        words.append(f"{kept} (log loss {losses['before']:.3f} before, {losses['after']:.3f} after{within})")
     if choices["settling"]["cut_short"]:
         words.append(f"on part of the rows only, to save time ({choices['settling']['refits']} refits of the model)")
     return words

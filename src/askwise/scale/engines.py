@@ -1,16 +1,23 @@
-"""Where row groups are processed: in this process, in local worker processes, or on a Dask cluster."""
+"""Where row groups are processed: in this process, in local worker processes, on a Dask cluster, or by Spark."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import pickle
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from joblib.externals import loky
 
 from askwise.errors import AskwiseError, InvalidInput
 
-ENGINES = ("local", "dask")
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENGINES = ("local", "dask", "spark")
 SECONDS_TO_CLOSE = 10
 MOST_RESTARTS = 3
 """Times that the local workers are started again after one of them was killed."""
@@ -20,8 +27,11 @@ def check_engine(engine: Any, address: str | None) -> None:
     """An error for an engine that is not known, or an address that it has no use for."""
     if engine not in ENGINES:
         raise InvalidInput(f"engine must be one of {ENGINES}; got {engine!r}.")
-    if address is not None and engine != "dask":
-        raise InvalidInput(f'address={address!r} is that of a Dask scheduler; it needs engine="dask".')
+    if address is not None and engine == "local":
+        raise InvalidInput(
+            f'address={address!r} is that of a Dask scheduler or a Spark master; it needs engine="dask" or '
+            'engine="spark".'
+        )
 
 
 def run_tasks(
@@ -30,6 +40,8 @@ def run_tasks(
     """The results of ``task(*arguments)`` for all arguments, in any order; a killed worker's tasks are run again."""
     if engine == "dask":
         return _on_dask(task, arguments, workers, address)
+    if engine == "spark":
+        return _on_spark(task, arguments, workers, address)
     return _locally(task, arguments, workers)
 
 
@@ -101,3 +113,82 @@ def import_distributed() -> Any:
     except ImportError:
         raise AskwiseError('engine="dask" needs Dask: pip install "askwise[dask]".') from None
     return distributed
+
+
+def _on_spark(
+    task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], workers: int, address: str | None
+) -> Iterator[Any]:
+    """Each task is a partition with one row, its number; `mapInPandas` carries it out in a Python worker."""
+
+    def carried_out(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for batch in batches:
+            yield batch.assign(result=[pickle.dumps(_result(task, arguments[k])) for k in batch["number"]])
+
+    with spark_session(workers, address) as session:
+        numbers = session.range(0, len(arguments), 1, len(arguments)).withColumnRenamed("id", "number")
+        try:
+            rows = numbers.mapInPandas(carried_out, "number long, result binary").collect()
+        except _spark_errors() as error:
+            raise AskwiseError(
+                f"Spark gave up a task ({_reason(error)}). If memory ran out, use fewer workers or smaller parts. "
+                "Finished parts are kept; run the same again."
+            ) from error
+    for row in rows:
+        result = pickle.loads(row["result"])
+        if isinstance(result, AskwiseError):
+            raise result
+        yield result
+
+
+def _result(task: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+    """What a task returns, or the error that says what is wrong: trying again, as Spark does, would not help."""
+    try:
+        return task(*given)
+    except AskwiseError as error:
+        return error
+
+
+@contextlib.contextmanager
+def spark_session(workers: int, address: str | None) -> Iterator[Any]:
+    """The Spark session of this process, or a new one on the master at `address`; without one, of local workers."""
+    sql = import_pyspark().sql
+    active = sql.SparkSession.getActiveSession()
+    if active is not None and address is None:
+        yield active
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = address or f"local[{workers}, {MOST_RESTARTS + 1}]"  # a task is tried as often as there are restarts
+    builder = sql.SparkSession.builder.master(master).appName("askwise").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def import_pyspark() -> Any:
+    """The package pyspark with a Java to run it; if one is not installed, an error that says which."""
+    try:
+        import pyspark.errors
+        import pyspark.sql
+    except ImportError:
+        raise AskwiseError('engine="spark" needs PySpark: pip install "askwise[spark]".') from None
+    java = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (java and os.path.exists(os.path.join(java, "bin", "java"))):
+        raise AskwiseError('engine="spark" needs Java 17 or later: install it, and set JAVA_HOME.')
+    return pyspark
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """What a failed task is raised as: an error of Python code, or of the Java side."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError
+
+
+def _reason(error: Any) -> str:
+    """What went wrong, in a line: the end of a Python traceback, or the beginning of Java's message."""
+    java = getattr(error, "java_exception", None)
+    said = [line for line in str(error if java is None else java.getMessage()).splitlines() if line.strip()]
+    return said[-1 if java is None else 0]

@@ -82,6 +82,7 @@ def ends_of(run: Trajectory, ids: np.ndarray, write: str) -> pd.DataFrame:
         "n_bought": (run.order >= 0).sum(axis=1),
         "bought": bought,
         "spent": run.costs.sum(axis=1),
+        **{name: paid.sum(axis=1) for name, paid in run.further.items()},
     }
     if write != "order":
         found = run.ends

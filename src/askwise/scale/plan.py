@@ -33,7 +33,7 @@ class RowGroup:
 class Options:
     """What is acquired and written; see `acquire_parquet`."""
 
-    budget: float | None
+    budget: float | dict[str, float] | None
     stop: str | None
     known: tuple[str, ...]
     write: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def acquire_parquet(
     cases: str | Path,
     output: str | Path,
     *,
-    budget: float | None = None,
+    budget: float | Mapping[str, float] | None = None,
     stop: str | None = None,
     known: Sequence[str] = (),
     write: str = "prediction",
@@ -78,11 +78,12 @@ def acquire_parquet(
     rows_per_part
         Rows in memory at a time, for each worker.
     engine
-        ``"local"``, or ``"dask"`` for `dask.distributed`.
+        ``"local"``, ``"dask"`` for `dask.distributed`, or ``"spark"`` (`mapInPandas`).
     workers
         Number of local worker processes; not used with `address`.
     address
-        Address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``; None starts local workers.
+        Address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, or of a Spark master, such as
+        ``"spark://10.0.0.1:7077"``; None starts local workers (with Spark: unless the process has a session).
     trusted
         Full names of classes that the folder may hold, as in `askwise.load`.
     progress
@@ -114,12 +115,20 @@ def acquire_parquet(
     check_engine(engine, address)
     if write not in WRITES:
         raise InvalidInput(f"write must be one of {WRITES}; got {write!r}.")
-    if budget is not None:
-        check_values("acquire_parquet", {"budget": budget}, {"budget": Number()})
+    for most in budget.values() if isinstance(budget, Mapping) else [] if budget is None else [budget]:
+        check_values("acquire_parquet", {"budget": most}, {"budget": Number()})
     if stop not in (None, "calibrated"):
         raise InvalidInput(f'stop must be None or "calibrated"; got {stop!r}.')
     target = Path(output).absolute()
-    options = Options(budget, stop, tuple(known), write, id_column, rows_per_part, tuple(trusted))
+    options = Options(
+        dict(budget) if isinstance(budget, Mapping) else budget,
+        stop,
+        tuple(known),
+        write,
+        id_column,
+        rows_per_part,
+        tuple(trusted),
+    )
     parts = target.with_name(f".{target.name}.parts")
     plan = make_plan(Path(selector).absolute(), Path(cases).absolute(), parts, options)
     _check_selector(plan)
@@ -144,6 +153,7 @@ def _check_selector(plan: Plan) -> None:
     """Errors about columns and features are raised before the first part."""
     selector, file = loaded(plan.selector, plan.digest, plan.options.trusted), plan.groups[0].file
     columns_to_read(selector, import_parquet().ParquetFile(file).schema_arrow.names, plan.options, file)
+    selector.prices_.limits(plan.options.budget, 1)
     for feature in plan.options.known:
         selector.schema_.position(feature, "known")
 

@@ -19,11 +19,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
 from askwise.web import trail
-from askwise.web.failures import JsonResponse, no_case
+from askwise.web.callers import Caller
+from askwise.web.failures import JsonResponse, Refused, no_case
 from askwise.web.messages import (
     CaseList,
     CaseView,
     Failure,
+    MonitorView,
     NewCase,
     NewEvent,
     NextCase,
@@ -73,14 +75,27 @@ def the_service(request: Request) -> Service:
     return service
 
 
-async def the_caller(request: Request, bearer: Annotated[Any, Depends(BEARER)]) -> str:
-    """The name of who asks; `Guard` has found it out before the body was read."""
-    name: str = request.state.by
-    return name
+async def the_caller(request: Request, bearer: Annotated[Any, Depends(BEARER)]) -> Caller:
+    """Who asks; `Guard` has found it out before the body was read."""
+    caller: Caller = request.state.by
+    return caller
+
+
+def needs(role: str) -> Callable[..., Coroutine[Any, Any, str]]:
+    """What an endpoint depends on that takes a role; it gives the name of who asks."""
+
+    async def the_name(caller: Annotated[Caller, Depends(the_caller)]) -> str:
+        if not caller.may(role):
+            raise Refused(403, f"This takes the role {role}; yours is {caller.role}.")
+        return caller.name
+
+    return the_name
 
 
 Ask = Annotated[Service, Depends(the_service)]
-Caller = Annotated[str, Depends(the_caller)]
+Asking = Annotated[Caller, Depends(the_caller)]
+Clerk = Annotated[str, Depends(needs("clerk"))]
+Admin = Annotated[str, Depends(needs("admin"))]
 CaseId = Annotated[str, InPath(pattern="^[0-9a-f]{32}$", description="Identifier of the case.")]
 IdempotencyKey = Annotated[
     str | None,
@@ -97,6 +112,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for status, text in {
         400: "The body cannot be read",
         401: "No valid token",
+        403: "The role does not allow it",
         413: "The body is too large",
         422: "A field is wrong",
         429: "Too many requests",
@@ -104,6 +120,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failure, "description": "There is no such case"}}
+UNPROMISED: dict[int | str, dict[str, Any]] = {404: {"model": Failure, "description": "Nothing is promised"}}
 UNUSUAL: dict[int | str, dict[str, Any]] = {428: {"model": Failure, "description": "A value must be confirmed"}}
 CHANGED: dict[int | str, dict[str, Any]] = {409: {"model": Failure, "description": "The case has another version"}}
 TRAIL: dict[int | str, dict[str, Any]] = {
@@ -113,9 +130,18 @@ ROUTER = APIRouter(prefix="/api", route_class=StrictRoute, dependencies=[Depends
 
 
 @ROUTER.get("/selector", response_model=SelectorView)
-def selector(service: Ask) -> Response:
-    """What can be asked, at which price, and what is predicted."""
-    return JsonResponse(service.description.as_dict())
+def selector(service: Ask, caller: Asking) -> Response:
+    """What can be asked, at which price, what is predicted, and who asks."""
+    check = service.settings.check or None
+    return JsonResponse({**service.description.as_dict(), "you": caller._asdict(), "check": check})
+
+
+@ROUTER.get("/monitor", response_model=MonitorView, responses=UNPROMISED)
+def monitor(service: Ask) -> Response:
+    """What the stop promises, and what the checked cases tell about it (`askwise monitor`)."""
+    if service.checks.stop is None:
+        raise Refused(404, "The selector promises nothing that could be checked while cases are served.")
+    return JsonResponse(service.checks.report())
 
 
 @ROUTER.post("/next", response_model=NextView, responses=UNUSUAL)
@@ -140,7 +166,7 @@ def cases(
 
 @ROUTER.post("/cases", status_code=201, response_model=CaseView, responses={**CHANGED, **UNUSUAL})
 def start(
-    service: Ask, caller: Caller, request: Request, new: NewCase, idempotency_key: IdempotencyKey = None
+    service: Ask, caller: Clerk, request: Request, new: NewCase, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Start a case with what is known."""
     key = _key(idempotency_key, caller, request, new)
@@ -162,7 +188,7 @@ def why(service: Ask, case: CaseId) -> Response:
 
 @ROUTER.post("/cases/{case}/events", response_model=CaseView, responses={**MISSING, **CHANGED, **UNUSUAL})
 def add(
-    service: Ask, caller: Caller, request: Request, case: CaseId, new: NewEvent, idempotency_key: IdempotencyKey = None
+    service: Ask, caller: Clerk, request: Request, case: CaseId, new: NewEvent, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Enter a value, mark a feature as unavailable, undo, finish or reopen."""
     key = _key(idempotency_key, caller, request, new)
@@ -171,7 +197,7 @@ def add(
 
 
 @ROUTER.delete("/cases/{case}", status_code=204, responses=MISSING)
-def delete(service: Ask, caller: Caller, case: CaseId) -> Response:
+def delete(service: Ask, caller: Admin, case: CaseId) -> Response:
     """Delete a case for good; the trail keeps that it was, when and by whom."""
     service.cases.delete(case, caller)
     service.metrics.wrote("deleted")
@@ -188,7 +214,7 @@ def case_trail(service: Ask, case: CaseId, format: Format = "json") -> Response:
 
 
 @ROUTER.get("/trail", responses=TRAIL)
-def whole_trail(service: Ask, format: Format = "json") -> Response:
+def whole_trail(service: Ask, caller: Admin, format: Format = "json") -> Response:
     """The audit trail of all cases."""
     return _exported(service.store.trail(), format, "trail")
 

@@ -81,10 +81,10 @@ def _add_operation(app: FastAPI) -> None:
         await to_thread.run_sync(service.store.ping, limiter=asking)
         return {"status": "ok"}
 
-    @app.get("/metrics", dependencies=[Depends(api.the_caller)], responses=api.ERRORS)
+    @app.get("/metrics", dependencies=[Depends(api.needs("admin"))], responses=api.ERRORS)
     def metrics(service: Ask) -> Response:
         """Counts and times for Prometheus."""
-        return Response(service.metrics.exposed(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(service.metrics.exposed(service.checks), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _add_examples(app: FastAPI, service: Service) -> None:
@@ -107,7 +107,9 @@ def _exemplify(operation: dict[str, Any], service: Service) -> None:
     if body is None:
         return
     name = body["schema"]["$ref"].rsplit("/", 1)[1]
-    public = not service.tokens  # this description is read without a token: it then says nothing of the selector
+    public = (
+        not service.callers
+    )  # everybody may read this description: where names are asked for, it then says nothing of the selector
     examples = service.description.examples(named=public)[name]
     body["examples"] = {title: {"summary": title, "value": value} for title, value in examples.items()}
     if name == "NextCase" and public:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from askwise import __version__
 from askwise.case.session import Session
 from askwise.errors import InvalidInput
+from askwise.web.checks import Checks
 from askwise.web.description import Description
 from askwise.web.failures import Refused, no_case
 from askwise.web.logs import log
@@ -40,6 +41,8 @@ class Cases:
         How many threads may compute at a time: more than there are cores only delay each other.
     replayed
         Called for every case that is computed from its first event.
+    checks
+        Which cases are checked; by default none is drawn.
     """
 
     def __init__(
@@ -49,26 +52,32 @@ class Cases:
         store: Store,
         at_once: int = 1,
         replayed: Callable[[], None] = lambda: None,
+        checks: Checks | None = None,
     ) -> None:
         self._selector = selector
         self._description = description
+        self._features = frozenset([*selector.schema_.features, *description.pilots])
         self._store = store
         self._kept: OrderedDict[str, Opened] = OrderedDict()
         self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._guard = threading.Lock()
         self._computing = threading.Semaphore(at_once)
         self._replayed = replayed
+        self._checks = checks or Checks(selector, description.model, store)
 
     def start(self, request: NewCase, by: str, key: Key | None = None) -> dict[str, Any]:
         """Start a case."""
         self._check_values(request.known, request.confirmed, "known")
-        budget = None if request.budget is None else float(request.budget)
+        budget = self._budget(request)
         value = {"known": dict(request.known), "budget": budget}
         if request.deadline is not None:
             value["deadline"] = float(request.deadline)
-        start = self._event(uuid.uuid4().hex, 1, "start", by, value=value, confirmed=request.confirmed)
+        case_id = uuid.uuid4().hex
+        if self._checks.draws(case_id, request.known, request.deadline, self._stop(budget)):
+            value["checked"] = True
+        start = self._event(case_id, 1, "start", by, value=value, confirmed=request.confirmed)
         with self._computing, _refusals("known"):
-            opened = Opened(request.label, start, self._session(value), self._description.desk)
+            opened = Opened(request.label, start, self._session(start), self._description.desk)
             _ = opened.view
         self._store.create(opened.row, _with_outcome(start, opened), _key_for(key, start))
         self._keep(opened)
@@ -81,7 +90,7 @@ class Cases:
         for field in ("unavailable", "pending"):
             for k, feature in enumerate(getattr(request, field)):
                 self._check_feature(feature, f"{field}.{k}")
-        budget = None if request.budget is None else float(request.budget)
+        budget = self._budget(request)
         later = request.answers or request.unavailable or request.pending
         with self._computing, _refusals("answers" if later else "known"):
             found = self._selector.next(
@@ -157,6 +166,9 @@ class Cases:
         before = opened.view["report"]
         named = request.type in ("answer", "order", "unavailable")
         answered = request.type == "answer"
+        value = request.value if answered or request.type == "order" else None
+        if request.type == "finish" and self._is_checked(opened.checked, opened.model):
+            value = self._checks.outcome(before)
         at = now()
         with self._computing, _refusals(_field(request, before)):
             opened.apply(request.type, request.feature, request.value, at)
@@ -167,7 +179,7 @@ class Cases:
                 request.type,
                 by,
                 feature=request.feature if named else None,
-                value=request.value if answered or request.type == "order" else None,
+                value=value,
                 confirmed=answered and request.confirmed,
                 suggested=before["suggestion"],
                 at=at,
@@ -199,7 +211,7 @@ class Cases:
     def _replay(self, label: str, events: list[Event]) -> Opened:
         self._replayed()
         with self._computing, _replaying(events[0].model):
-            opened = Opened(label, events[0], self._session(events[0].value), self._description.desk)
+            opened = Opened(label, events[0], self._session(events[0]), self._description.desk)
             opened.replay(events[1:])
             _ = opened.view
         return opened
@@ -211,19 +223,32 @@ class Cases:
             raise no_case(case_id)
         return events
 
-    def _session(self, start: Mapping[str, Any]) -> Session:
+    def _session(self, start: Event) -> Session:
         """A session with what was known."""
-        session: Session = self._selector.start(
-            start["known"], start["budget"], self._stop(start["budget"]), start.get("deadline")
-        )
+        given, stop = start.value, self._stop(start.value["budget"])
+        check = stop is not None and self._is_checked(start.value.get("checked"), start.model)
+        session: Session = self._selector.start(given["known"], given["budget"], stop, given.get("deadline"), check)
         return session
 
-    def _stop(self, budget: float | None) -> Any:
+    def _budget(self, request: NewCase | NextCase) -> Any:
+        """The budget of a request as events keep it; refused if the prices have no such resource."""
+        given = request.budget
+        budget = {name: float(most) for name, most in given.items()} if isinstance(given, dict) else given
+        with _refusals("budget"):
+            self._selector.prices_.limits(budget, 1)
+        return float(budget) if isinstance(budget, int | float) else budget
+
+    def _is_checked(self, drawn: Any, model: str) -> bool:
+        """Whether a case checks the promise: it was drawn, by the selector whose promise that is."""
+        return bool(drawn) and model == self._description.model
+
+    def _stop(self, budget: Any) -> Any:
         """The calibrated stop, if it was calibrated for this budget."""
-        stop = getattr(self._selector, "stop_", None)
-        limit = self._selector.budget if budget is None else budget
-        valid = stop is not None and stop.conditions.budget == (float("inf") if limit is None else limit)
-        return stop if valid else None
+        stop, prices = getattr(self._selector, "stop_", None), self._selector.prices_
+        if stop is None:
+            return None
+        limits = prices.limits(self._selector.budget if budget is None else budget, 1)
+        return stop if (limits == prices.limits(stop.conditions.budget, 1)).all() else None
 
     def _event(self, case_id: str, version: int, kind: str, by: str, **given: Any) -> Event:
         return Event(case_id, version, kind, by, given.pop("at", now()), self._description.model, __version__, **given)
@@ -252,7 +277,7 @@ class Cases:
                 self._check_usual(str(request.feature), request.value, "value")
 
     def _check_feature(self, feature: str | None, field: str) -> None:
-        if feature not in (*self._selector.schema_.features, *self._description.pilots):
+        if feature not in self._features:
             raise Refused(422, f"There is no feature {feature!r}; /api/selector lists them.", field)
 
     def _check_usual(self, feature: str, value: Any, field: str) -> None:

@@ -91,6 +91,23 @@ def migrate(url: str, revision: str = "head") -> None:
         engine.dispose()
 
 
+def check_there(url: str) -> None:
+    """Refuse a database that no server has written; nothing is made."""
+    engine = connect(url)
+    try:
+        file = engine.url.database if engine.dialect.name == "sqlite" else None
+        if file is not None and not Path(file).is_file():
+            raise InvalidInput(f"There is no database {file}: name that of the server, as its --db had it.")
+        with engine.connect() as connection:
+            if not sa.inspect(connection).has_table("events"):
+                raise InvalidInput(f"The database {engine.url!r} holds no cases: no server of askwise has used it.")
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        raise InvalidInput(f"The database {engine.url!r} cannot be read: {reason}.") from None
+    finally:
+        engine.dispose()
+
+
 def _check_revision(connection: sa.Connection, config: Config) -> None:
     """Refuse a database that a newer askwise has changed."""
     if not sa.inspect(connection).has_table("alembic_version"):

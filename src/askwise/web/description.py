@@ -14,6 +14,11 @@ from askwise.table.columns import plain
 from askwise.table.desk import Desk
 
 
+def version_of(folder: str | Path) -> str:
+    """The version of a saved selector: the beginning of the checksum of its manifest."""
+    return hashlib.sha256((Path(folder) / MANIFEST).read_bytes()).hexdigest()[:12]
+
+
 class Description:
     """A loaded selector in words.
 
@@ -38,7 +43,7 @@ class Description:
         self._selector = selector
         self._name = Path(folder).resolve().name
         self.desk = Desk.load(folder, selector, key_file)
-        self.model = hashlib.sha256((Path(folder) / MANIFEST).read_bytes()).hexdigest()[:12]
+        self.model = version_of(folder)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything about the selector, ready for JSON."""
@@ -50,7 +55,8 @@ class Description:
             "classes": [plain(label) for label in selector.classes_],
             "currency": self.desk.currency,
             "everything": float(selector.prices_.total()),  # set-ups that tests share are paid once
-            "budget": None if budget is None else float(budget),
+            "budget": budget if budget is None or isinstance(budget, Mapping) else float(budget),
+            "resources": selector.prices_.resources,
             "guarantee": None if stop is None else {"text": stop.promise, "coverage": _coverage(stop)},
             "handover": None if handover is None else handover.promise,
             "versions": {"askwise": __version__, "model": self.model},
@@ -80,7 +86,10 @@ class Description:
             "NextCase": {"nothing known": {}},
         }
         with_names: dict[str, dict[str, Any]] = {
-            "NewCase": {"one value known": {"label": "bed 3", "known": {first: value}}},
+            "NewCase": {
+                "one value known": {"label": "bed 3", "known": {first: value}},
+                "a limit of each resource": {"label": "bed 4", "budget": self._limits()},
+            },
             "NewEvent": {
                 "a value": {"type": "answer", "feature": first, "value": value, "version": 1},
                 "a result that comes later": {"type": "order", "feature": first, "value": 2.5, "version": 1},
@@ -89,9 +98,15 @@ class Description:
             "NextCase": {
                 "one value known": {"known": {first: value}},
                 "one value acquired": {"answers": {second: other}, "outcomes": False},
+                "within limits": {"budget": self._limits(), "outcomes": False},
             },
         }
         return {name: {**bodies, **(with_names[name] if named else {})} for name, bodies in plain_ones.items()}
+
+    def _limits(self) -> dict[str, float]:
+        """A budget by resource: half of what everything takes, one after the other."""
+        prices = self._selector.prices_
+        return {name: round(part.total() / 2, 2) for name, part in zip(prices.resources, prices.parts, strict=True)}
 
     def _usual(self, feature: Mapping[str, Any]) -> Any:
         """A value of a feature as clients send it, within its range."""
@@ -114,9 +129,13 @@ class Description:
     def _feature(self, i: int) -> dict[str, Any]:
         schema = self._selector.schema_
         name, columns = schema.features[i], schema.feature_columns[i]
-        price = {"price": float(self._selector.prices_.costs[i])}
-        if self._selector.prices_.time is not None:
-            price["hours"] = float(self._selector.prices_.hours[i])
+        prices = self._selector.prices_
+        price: dict[str, Any] = {"price": float(prices.costs[i])}
+        if prices.time is not None:
+            price["hours"] = float(prices.hours[i])
+        others = zip(prices.resources[1:], prices.parts[1:], strict=True)
+        if len(prices.resources) > 1:
+            price["amounts"] = {name: float(part.costs[i]) for name, part in others}
         if len(columns) == 1:
             return {**self._column(columns[0], name), **price}
         parts = [self._column(j, schema.columns[j].name) for j in columns]

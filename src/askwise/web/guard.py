@@ -21,7 +21,6 @@ from askwise.web.service import Service
 from askwise.web.settings import Settings
 
 _PORT = re.compile(r":\d*$")
-_BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 OPEN = "/api/openapi.json"
 """What of /api is answered to everybody."""
 STALLED_SECONDS = 60.0
@@ -38,8 +37,9 @@ class Guard:
     app
         The application.
     service
-        Who may ask, how large and how slow a request may be, and where it is counted. Without tokens only names of this
-        machine are answered: a page of another site whose name was made to point here (DNS rebinding) is refused.
+        Who may ask, how large and how slow a request may be, and where it is counted. A server that asks nobody who
+        they are answers names of this machine only: a page of another site whose name was made to point here (DNS
+        rebinding) is refused.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -73,27 +73,29 @@ class Guard:
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         method, route, by = _method(scope), _route(scope), scope.get("state", {}).get("by")
+        name = None if by is None else by.name
         self._service.metrics.answered(method, route, status, seconds)
-        log("request", method=method, route=route, status=status, by=by, seconds=round(seconds, 4))
+        log("request", method=method, route=route, status=status, by=name, seconds=round(seconds, 4))
 
     def _refusal(self, scope: Scope) -> JsonResponse | None:
         headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._largest_body:
             return failure(413, f"A request may have {self._largest_body} bytes.")
-        if not self._service.tokens and not is_loopback(_PORT.sub("", headers.get("host", ""))):
-            return failure(421, "Without tokens, the server answers as localhost or 127.0.0.1 only.", "Host")
+        if not self._service.callers and not is_loopback(_PORT.sub("", headers.get("host", ""))):
+            return failure(
+                421, "The server asks nobody who they are, so it answers as localhost or 127.0.0.1 only.", "Host"
+            )
         path = scope["path"]
         if path != OPEN and (path.startswith("/api/") or path == "/metrics"):
-            return self._authenticated(scope, headers)
+            return self._authenticated(scope)
         return None
 
-    def _authenticated(self, scope: Scope, headers: Headers) -> JsonResponse | None:
-        """Leave the name of who asks to the endpoints before the body is read: nobody waits for a stranger's."""
-        given = _BEARER.fullmatch(headers.get("authorization", ""))
+    def _authenticated(self, scope: Scope) -> JsonResponse | None:
+        """Leave who asks to the endpoints before the body is read: nobody waits for a stranger's."""
         address = scope["client"][0] if scope["client"] else ""
         try:
-            scope.setdefault("state", {})["by"] = self._service.caller(given and given[1], address)
+            scope.setdefault("state", {})["by"] = self._service.caller(scope["method"], scope["headers"], address)
         except Refused as refused:
             return refused.response()
         return None

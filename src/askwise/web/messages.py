@@ -39,6 +39,8 @@ Label = Annotated[
 Number = Annotated[StrictInt | Annotated[StrictFloat, Field(allow_inf_nan=False)], Field(ge=-LARGEST, le=LARGEST)]
 Scalar = StrictBool | Number | Text
 Value = Scalar | dict[Text, Scalar | None]
+Amount = Annotated[Number, Field(ge=0)]
+Budget = Amount | Annotated[dict[Text, Amount], Field(max_length=100)]
 EventType = Literal["answer", "order", "unavailable", "undo", "finish", "reopen"]
 
 
@@ -53,8 +55,10 @@ class NewCase(_Request):
     known: dict[Text, Value] = Field(
         default_factory=dict, max_length=10_000, description="Feature -> value of what is known and costs nothing."
     )
-    budget: Annotated[Number, Field(ge=0)] | None = Field(
-        default=None, description="The most that the case may cost; null = the selector's own limit."
+    budget: Budget | None = Field(
+        default=None,
+        description='The most that the case may cost, or {resource: most}, such as {"money": 200, "time": 24}; '
+        "null = the selector's own limit.",
     )
     deadline: Annotated[Number, Field(ge=0)] | None = Field(
         default=None, description="Hours after which the case is decided: what takes longer is not suggested."
@@ -72,8 +76,10 @@ class NextCase(_Request):
         default_factory=dict, max_length=10_000, description="Feature -> value of what was acquired, in that order."
     )
     unavailable: list[Text] = Field(default_factory=list, max_length=10_000, description="Features that cannot be had.")
-    budget: Annotated[Number, Field(ge=0)] | None = Field(
-        default=None, description="The most that the case may cost; null = the selector's own limit."
+    budget: Budget | None = Field(
+        default=None,
+        description='The most that the case may cost, or {resource: most}, such as {"money": 200, "time": 24}; '
+        "null = the selector's own limit.",
     )
     deadline: Annotated[Number, Field(ge=0)] | None = Field(
         default=None, description="Hours after which the case is decided: what takes longer is not suggested."
@@ -129,6 +135,7 @@ class CaseView(BaseModel):
     model: str
     report: dict[str, Any] = Field(description="`Session.report()`: prediction, probabilities, ranking, trace, ...")
     prices: dict[str, float] = Field(description="Current price of what is neither known nor unavailable.")
+    amounts: dict[str, dict[str, float]] = Field(description="What the same takes now, by feature and resource.")
     why: dict[str, Any] = Field(description="`Session.why()` without the likely answers, which /why has.")
     advice: Literal["ask", "wait", "stop", "nothing left", "hand over"]
     same_name: list[str] | None = Field(
@@ -166,6 +173,7 @@ class NextView(BaseModel):
     pending: list[dict[str, Any]]
     spent: float
     budget_left: float | None
+    resources: dict[str, dict[str, float | None]] = Field(description="Spent and left by resource; null = no limit.")
     model: str
 
 
@@ -190,16 +198,44 @@ class CaseList(BaseModel):
 
 
 class SelectorView(BaseModel):
-    """What can be asked, at which price, and what is predicted."""
+    """What can be asked, at which price, what is predicted, and who asks."""
 
     features: list[dict[str, Any]]
     classes: list[Any]
     currency: str | None
-    budget: float | None
+    budget: float | dict[str, float] | None
+    resources: list[str] = Field(description="What tests take, and budgets limit: money first.")
     guarantee: dict[str, str | float | None] | None
     handover: str | None = Field(default=None, description="What is promised of the cases not handed to a person.")
+    check: float | None = Field(
+        default=None, description="The share of the cases that are asked on to check what is promised."
+    )
     versions: dict[str, str]
     texts: dict[str, str]
+    you: dict[str, str] = Field(description="The name and the role of who asks.")
+
+
+class MonitorView(BaseModel):
+    """What is promised, and what the checked cases tell of it; `StopMonitor.report` with what the server knows."""
+
+    model_config = ConfigDict(extra="allow")
+
+    promised: float
+    alpha: float = Field(description="The probability of ever giving a false alarm.")
+    state: Literal["nothing known", "kept", "strange", "broken"]
+    rows: list[dict[str, Any]] = Field(description="All cases, each class and each subgroup.")
+    novelty: dict[str, Any] | None = Field(description="Whether served cases are like those of the calibration.")
+    alarms: list[str]
+    advice: str
+    guarantee: str
+    model: str
+    share: float
+    subgroup: str | None
+    checked: int = Field(description="Checked cases that tell something.")
+    unused: list[dict[str, Any]] = Field(description="Why other checked cases tell nothing, and how many.")
+    stop_price: float | None = Field(description="The average price of checked cases until the advice to stop.")
+    check_price: float | None = Field(description="The average price of going on after it.")
+    promised_price: float = Field(description="The average price until the advice at the calibration.")
 
 
 class Trail(BaseModel):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
+
+from askwise.web.checks import Checks
+from askwise.web.logs import log
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder where worker processes leave their counts, read when prometheus_client loads."""
@@ -39,10 +47,57 @@ class Metrics:
         """Count a case that was not in memory."""
         self._replays.inc()
 
-    def exposed(self) -> bytes:
-        """The text that Prometheus reads."""
-        if DIRECTORY not in os.environ:
-            return generate_latest(self._registry)
-        everybody = CollectorRegistry()
-        MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
-        return generate_latest(everybody)
+    def exposed(self, checks: Checks) -> bytes:
+        """The text that Prometheus reads: what was counted, and what the checked cases tell about the promise."""
+        counted = self._registry
+        if DIRECTORY in os.environ:
+            counted = CollectorRegistry()
+            MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
+        found = generate_latest(counted)
+        if checks.stop is None:
+            return found
+        promise = CollectorRegistry(auto_describe=False)
+        try:
+            promise.register(Promise(checks))
+        except SQLAlchemyError as error:
+            log("the database does not answer, so the metrics lack the promise", logging.WARNING, error)
+            return found
+        return found + generate_latest(promise)
+
+
+SHOWN = {
+    "promised": "Share of the decisions that the stop promises to keep; absent where it promises nothing.",
+    "cases": "Checked cases that tell something.",
+    "lost": "Checked cases that would have been decided otherwise.",
+    "kept": "Share of the checked cases whose decision is kept.",
+    "low": "Lower end of the interval of that share, which holds at all times at once.",
+    "high": "Upper end of it.",
+    "highest": "The highest evidence so far.",
+    "evidence": "Evidence against the promise: the capital of bets against it.",
+    "needed": "Evidence at which an alarm is given.",
+    "alarm": "1 once the promise is found to be broken.",
+}
+"""Of each row of `Checks.report`, what becomes a gauge."""
+
+
+class Promise(Collector):
+    """What the checked cases tell about the promise, the same from every process; read from the database once."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._report = checks.report()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges."""
+        report = self._report
+        for name, text in SHOWN.items():
+            gauge = GaugeMetricFamily(f"askwise_promise_{name}", text, labels=["of", "name"])
+            for row in report["rows"]:
+                if row[name] is not None:
+                    gauge.add_metric([row["of"], str(row["name"])], float(row[name]))
+            yield gauge
+        unused = sum(one["cases"] for one in report["unused"])
+        yield GaugeMetricFamily("askwise_checks_unused", "Checked cases that tell nothing.", value=unused)
+        for name in ("evidence", "needed", "alarm"):
+            if report["novelty"] is not None:
+                text = f"The same for served cases being like those of the calibration: {name}."
+                yield GaugeMetricFamily(f"askwise_novelty_{name}", text, value=float(report["novelty"][name]))

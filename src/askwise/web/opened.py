@@ -28,6 +28,8 @@ class Opened:
     ----------
     id, label, created, by, model
         Of the case: what its first event says.
+    checked
+        Whether it was drawn to check the promise.
     version, state, updated
         After the last event.
     """
@@ -35,6 +37,7 @@ class Opened:
     def __init__(self, label: str, start: Event, session: Session, desk: Desk) -> None:
         self.id, self.label, self.created, self.by, self.model = start.case_id, label, start.at, start.by, start.model
         self.version, self.state, self.updated = start.version, "open", start.at
+        self.checked = bool(start.value.get("checked"))
         self._session, self._desk = session, desk
         self._view: dict[str, Any] | None = None
         self._why: Reasons | None = None
@@ -48,8 +51,8 @@ class Opened:
             report["pending"] = [self._at_the_clock(each) for each in report["pending"]]
             names = ("id", "label", "version", "state", "created", "updated", "by", "model")
             shown = {name: getattr(self, name) for name in names}
-            prices = self._session.prices
-            self._view = {**shown, "report": report, "prices": prices, "why": why, "advice": why["advice"]}
+            shown |= {"prices": self._session.prices, "amounts": self._session.amounts}
+            self._view = {**shown, "report": report, "why": why, "advice": why["advice"]}
         return self._view
 
     @property

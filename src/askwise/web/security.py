@@ -1,22 +1,14 @@
-"""Who may ask, and how often: tokens, where the server may listen, headers for browsers, requests per second."""
+"""Where the server may listen, headers for browsers, and how often a client may ask."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
 import math
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 
 from askwise.errors import InvalidInput
-
-SHORTEST_TOKEN = 16
-LOCAL = "local"
-"""The name of everybody on a server without tokens."""
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -31,59 +23,12 @@ HEADERS = {
 }
 
 
-class Tokens:
-    """Names and the tokens that stand for them.
-
-    >>> tokens = Tokens({"ward 3": "a-long-enough-token"})
-    >>> tokens.name_of("a-long-enough-token")
-    'ward 3'
-    >>> tokens.name_of("a-long-enough-guess") is None
-    True
-    """
-
-    def __init__(self, tokens: dict[str, str]) -> None:
-        self._digests = {name: _digest(token) for name, token in tokens.items()}
-
-    def __bool__(self) -> bool:
-        return bool(self._digests)
-
-    def name_of(self, token: str) -> str | None:
-        """Whose token it is. All are compared, in constant time, so that nothing is learned from how long it takes."""
-        given = _digest(token)
-        found = None
-        for name, digest in self._digests.items():
-            if hmac.compare_digest(given, digest):
-                found = name
-        return found
-
-
-def read_tokens(path: str | Path | None) -> Tokens:
-    """The tokens of a file with lines ``name:token``; empty lines and lines that begin with # are skipped."""
-    if path is None:
-        return Tokens({})
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise InvalidInput(f"--token-file {str(path)!r} cannot be read: {reason}.") from None
-    tokens: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            name, token = _parsed(line, f"Line {number} of {path}")
-            if name in tokens or token in tokens.values():
-                raise InvalidInput(f"Line {number} of {path} repeats a name or a token; each must be unique.")
-            tokens[name] = token
-    if not tokens:
-        raise InvalidInput(f"--token-file {str(path)!r} holds no token. Add a line name:token.")
-    return Tokens(tokens)
-
-
-def check_bind(host: str, tokens: Tokens) -> None:
-    """Refuse to listen to other machines without tokens."""
-    if not tokens and not is_loopback(host):
+def check_bind(host: str, authenticated: bool) -> None:
+    """Refuse to listen to other machines where nobody is asked who they are."""
+    if not authenticated and not is_loopback(host):
         raise InvalidInput(
-            f"--host {host} can be reached from other machines, so it needs --token-file FILE with lines name:token. "
-            "Without one, askwise serve listens on 127.0.0.1 only."
+            f"--host {host} can be reached from other machines, so it needs --token-file FILE with lines name:token, "
+            "or --trusted-header and --trusted-proxy. Without one, askwise serve listens on 127.0.0.1 only."
         )
 
 
@@ -93,22 +38,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _parsed(line: str, where: str) -> tuple[str, str]:
-    name, _, token = (part.strip() for part in line.partition(":"))
-    if not name or not name.isprintable():
-        raise InvalidInput(f"{where} must be name:token, with a name that says who it is.")
-    if len(token) < SHORTEST_TOKEN or not re.fullmatch("[!-~]+", token):
-        raise InvalidInput(
-            f"{where}: a token must have at least {SHORTEST_TOKEN} visible ASCII characters, no spaces. Make one with: "
-            'python -c "import secrets; print(secrets.token_urlsafe(32))"'
-        )
-    return name, token
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
 MOST_CLIENTS = 10_000

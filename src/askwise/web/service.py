@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from askwise.persistence.folder import read_key
+from askwise.web.callers import Caller, Callers, RawHeaders, read_tokens, trusted_proxy
 from askwise.web.cases import Cases
+from askwise.web.checks import Checks
 from askwise.web.description import Description
 from askwise.web.failures import Refused
 from askwise.web.metrics import Metrics
-from askwise.web.security import LOCAL, RateLimit, read_tokens
+from askwise.web.security import RateLimit
 from askwise.web.settings import Settings
 from askwise.web.store import Store
 
@@ -28,22 +31,32 @@ class Service:
     def __init__(self, selector: Any, settings: Settings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.tokens = read_tokens(settings.token_file)
+        self.callers = Callers(read_tokens(settings.token_file), trusted_proxy(settings))
         self.description = Description(selector, settings.folder, settings.key_file)
         self.store = Store(settings.url, settings.database_seconds)
+        model = self.description.model
+        key = model.encode() if settings.key_file is None else read_key(settings.key_file)
+        self.checks = Checks(selector, model, self.store, settings.check, key, settings.subgroup)
         at_once = max(1, (os.cpu_count() or 1) // settings.workers)
-        self.cases = Cases(selector, self.description, self.store, at_once, self.metrics.replayed)
+        self.cases = Cases(selector, self.description, self.store, at_once, self.metrics.replayed, self.checks)
         self._limit = RateLimit(settings.rate)
 
-    def caller(self, token: str | None, address: str) -> str:
-        """The name of who asks; refused without a valid token if tokens are set, and if there are too many requests."""
-        name = None if token is None else self.tokens.name_of(token)
-        if not self.tokens:
-            name = LOCAL
-        wait = self._limit.wait(f"address {address}" if name is None else f"name {name}")
+    def caller(self, method: str, headers: RawHeaders, address: str) -> Caller:
+        """Who asks; refused if it is nobody who may, or if there are too many requests."""
+        try:
+            found = self.callers.caller(method, headers, address)
+        except Refused:
+            self._count(f"address {address}")
+            raise
+        self._count(f"address {address}" if found is None else f"name {found.name}")
+        if found is None:
+            message = "A valid token is needed: Authorization: Bearer <token>."
+            if not self.callers.tokens:
+                message = "The proxy in front of this server must say who asks; come through it."
+            raise Refused(401, message, "Authorization", headers={"WWW-Authenticate": "Bearer"})
+        return found
+
+    def _count(self, client: str) -> None:
+        wait = self._limit.wait(client)
         if wait:
             raise Refused(429, f"Too many requests. Wait {wait} s.", headers={"Retry-After": str(wait)})
-        if name is None:
-            message = "A valid token is needed: Authorization: Bearer <token>."
-            raise Refused(401, message, "Authorization", headers={"WWW-Authenticate": "Bearer"})
-        return name

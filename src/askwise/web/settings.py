@@ -23,7 +23,11 @@ class Settings:
     host, port, workers
         Where to listen, and how many processes do.
     token_file
-        File with lines ``name:token``; None = no tokens, which is allowed on loopback only.
+        File with lines ``name:token`` or ``name:token role``; None = no tokens.
+    trusted_header, trusted_proxy
+        The header in which a reverse proxy says who asks, and the networks it connects from.
+    roles_header, roles
+        The header with the groups of who asks, and ``role=group`` for each group that has a role.
     key_file, trusted
         As in `askwise.load`.
     rate
@@ -38,6 +42,10 @@ class Settings:
         How long a worker may be silent before it is replaced.
     log_values
         Whether error messages, which can hold values of cases, are logged.
+    check
+        Share of the cases that are asked on after the advice to stop, to check what was promised.
+    subgroup
+        Column by which they are told apart; None = that of the stop, if it has one.
     supervisor
         Process that started the workers, whose end is their end; 0 = there is none.
     """
@@ -57,6 +65,12 @@ class Settings:
     database_seconds: float = 10.0
     worker_seconds: int = 60
     log_values: bool = False
+    trusted_header: str | None = None
+    trusted_proxy: tuple[str, ...] = ()
+    roles_header: str | None = None
+    roles: tuple[str, ...] = ()
+    check: float = 0.0
+    subgroup: str | None = None
     supervisor: int = 0
 
     @property
@@ -75,4 +89,5 @@ class Settings:
     def imported() -> Settings:
         """The settings that the starting process has left."""
         given = json.loads(os.environ[VARIABLE])
-        return Settings(**{**given, "trusted": tuple(given["trusted"])})
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return Settings(**{**given, **lists})

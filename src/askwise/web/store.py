@@ -39,6 +39,8 @@ CASES = sa.Table(
 )
 SHOWN = [column for column in CASES.c if column.name != "search"]
 MOST_NAMED = 100
+ENDED = sa.text("events.type = 'finish' AND events.value IS NOT NULL")
+"""Of events: those that finished a checked case. The index of them is used where they are asked for in these words."""
 EVENTS = sa.Table(
     "events",
     METADATA,
@@ -57,6 +59,7 @@ EVENTS = sa.Table(
     sa.Column("model", sa.String(12), nullable=False),
     sa.Column("askwise", sa.String(40), nullable=False),
     sa.Index("ix_events_order", "at", "case_id", "version"),
+    sa.Index("ix_events_checks", "at", "case_id", "version", sqlite_where=ENDED, postgresql_where=ENDED),
 )
 KEYS = sa.Table(
     "idempotency_keys",
@@ -66,6 +69,16 @@ KEYS = sa.Table(
     sa.Column("digest", sa.String(64)),  # NULL once the case is deleted
     sa.Column("case_id", sa.String(32), nullable=False, index=True),
     sa.Column("version", sa.Integer, nullable=False),
+)
+
+# Made once: SQLAlchemy takes longer to put a statement together than SQLite to carry it out.
+_OF_CASE = (CASES.c.id == sa.bindparam("case")) & (CASES.c.state != "deleted")
+ONE_CASE = sa.select(*SHOWN).where(_OF_CASE)
+NEW_EVENT = EVENTS.insert()
+NEXT_VERSION = (
+    CASES.update()
+    .where(_OF_CASE, CASES.c.version == sa.bindparam("before"))
+    .values({column: sa.bindparam(column.name) for column in SHOWN})
 )
 
 
@@ -140,17 +153,16 @@ class Store:
     def create(self, case: CaseRow, event: Event, key: Key | None) -> None:
         """Write a case with its first event."""
         with self._transaction(key) as connection:
-            connection.execute(CASES.insert().values(_encoded(asdict(case)) | {"search": folded(case.label)}))
-            connection.execute(EVENTS.insert().values(_encoded(asdict(event))))
+            connection.execute(CASES.insert(), _encoded(case) | {"search": folded(case.label)})
+            connection.execute(NEW_EVENT, _encoded(event))
 
     def append(self, case: CaseRow, event: Event, key: Key | None) -> None:
         """Write the next event of a case, whose row becomes `case`."""
         with self._transaction(key) as connection:
-            current = (CASES.c.id == case.id) & (CASES.c.version == event.version - 1) & (CASES.c.state != "deleted")
-            changed = connection.execute(CASES.update().where(current).values(_encoded(asdict(case))))
+            changed = connection.execute(NEXT_VERSION, _encoded(case) | {"case": case.id, "before": event.version - 1})
             if changed.rowcount != 1:
                 raise Conflict
-            connection.execute(EVENTS.insert().values(_encoded(asdict(event))))
+            connection.execute(NEW_EVENT, _encoded(event))
 
     def delete(self, case_id: str, event: Event) -> bool:
         """Remove a case for good, except that `event` says so; False if there is no such case."""
@@ -172,14 +184,13 @@ class Store:
             connection.execute(CASES.update().where(of_case).values(**gone, version=version + 1, updated=event.at))
             connection.execute(KEYS.update().where(KEYS.c.case_id == case_id).values(digest=None))
             connection.execute(EVENTS.delete().where(EVENTS.c.case_id == case_id))
-            connection.execute(EVENTS.insert().values(_encoded(asdict(replace(event, version=version + 1)))))
+            connection.execute(NEW_EVENT, _encoded(replace(event, version=version + 1)))
         forget(self._engine)
         return True
 
     def case(self, case_id: str) -> CaseRow | None:
         """A case that is not deleted."""
-        query = sa.select(*SHOWN).where(CASES.c.id == case_id, CASES.c.state != "deleted")
-        rows = self._read(query)
+        rows = self._read(ONE_CASE, {"case": case_id})
         return CaseRow(**_decoded(rows[0])) if rows else None
 
     def cases(self, search: str, state: str, offset: int, limit: int) -> tuple[int, list[CaseRow]]:
@@ -203,6 +214,15 @@ class Store:
         """The events of a case after a version, in order."""
         query = sa.select(EVENTS).where(EVENTS.c.case_id == case_id, EVENTS.c.version > after)
         return [Event(**_decoded(row)) for row in self._read(query.order_by(EVENTS.c.version))]
+
+    def checks(self, model: str, since: str = "") -> list[Event]:
+        """How the checked cases ended that were finished with a model, at a time or later, in that order.
+
+        A case that was reopened counts once it is finished again, and a deleted one no more.
+        """
+        ended = (CASES.c.id == EVENTS.c.case_id) & (CASES.c.version == EVENTS.c.version) & (CASES.c.state == "finished")
+        query = sa.select(EVENTS).join(CASES, ended).where(ENDED, EVENTS.c.model == model, EVENTS.c.at >= since)
+        return [Event(**_decoded(row)) for row in self._read(query.order_by(EVENTS.c.at, EVENTS.c.case_id))]
 
     def trail(self, case_id: str | None = None) -> Iterator[tuple[str, Event]]:
         """Pairs (label of the case, event) of one case or of all, in the order of time.
@@ -231,9 +251,9 @@ class Store:
         rows = self._read(query)
         return Key(**rows[0]) if rows else None
 
-    def _read(self, query: Any) -> Sequence[sa.RowMapping]:
+    def _read(self, query: Any, given: dict[str, Any] | None = None) -> Sequence[sa.RowMapping]:
         with self._engine.connect() as connection:
-            return connection.execute(query).mappings().all()
+            return connection.execute(query, given).mappings().all()
 
     @contextmanager
     def _transaction(self, key: Key | None) -> Iterator[sa.Connection]:
@@ -261,10 +281,10 @@ def _hashed(by: str, key: str) -> str:
     return hashlib.sha256(f"{by}\0{key}".encode()).hexdigest()
 
 
-def _encoded(row: dict[str, Any]) -> dict[str, Any]:
+def _encoded(row: CaseRow | Event) -> dict[str, Any]:
     return {
         name: json.dumps(value) if name in ("value", "prediction") and value is not None else value
-        for name, value in row.items()
+        for name, value in vars(row).items()
     }
 
 

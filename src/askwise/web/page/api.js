@@ -49,6 +49,7 @@ const json = async (...call_) => (await call(...call_)).json();
 const place = (id) => `cases/${encodeURIComponent(id)}`;
 
 export const getSelector = () => json("GET", "selector");
+export const getMonitor = () => json("GET", "monitor");
 export const listCases = (query) => json("GET", `cases?${new URLSearchParams(query)}`);
 export const getCase = (id) => json("GET", place(id));
 export const getWhy = (id) => json("GET", `${place(id)}/why`);

@@ -3,7 +3,7 @@
 import { deleteCase, getCase, sendEvent, trailFile } from "./api.js";
 import { announce, ask, byId, h, show } from "./dom.js";
 import { adviceCard, nextCard, pendingCard, ranking } from "./next.js";
-import { budgetCard, predictionCard, stepsCard, unlike } from "./sofar.js";
+import { budgetCard, checkNotice, predictionCard, stepsCard, unlike } from "./sofar.js";
 import { date, percent, shown, t } from "./words.js";
 
 let view = null; // the case on the screen
@@ -47,7 +47,7 @@ function draw(focus = "answer") {
   const feature = open ? (view.chosen ?? report.suggestion) : null;
   const next = feature && spec(feature) ? nextCard(context(feature)) : null;
   show(h("div", { class: "view case" },
-    header(one), view.notice, namesakes(view.namesakes),
+    header(one), view.notice, namesakes(view.namesakes), checkNotice(one),
     h("div", { class: "columns" },
       h("div", { class: "work" },
         adviceCard(context(feature)), next?.node, open ? pendingCard(context(feature)) : null, open ? ranking(context(feature)) : null,
@@ -98,7 +98,8 @@ function footer(one, selector) {
       h("button", { type: "button", class: "small", onclick: () => window.print() }, t("print")),
       ["csv", "json"].map((format) => h("button", { type: "button", class: "small", onclick: () => download(format) },
         t("trail", { format: format.toUpperCase() }))),
-      h("button", { type: "button", class: "small danger", id: "delete", onclick: remove }, t("delete"))),
+      selector.you?.role !== "admin" ? null
+        : h("button", { type: "button", class: "small danger", id: "delete", onclick: remove }, t("delete"))),
     h("p", { class: "hint" }, t("versions", { askwise: selector.versions?.askwise ?? "?", model: selector.versions?.model ?? "?" })));
 }
 

@@ -8,7 +8,7 @@ const PAGE = 50;
 const PAUSE = 200; // milliseconds without typing before a search starts
 const query = { search: "", state: "open" };
 
-export async function caseList(fail) {
+export async function caseList(selector, fail) {
   const rows = h("tbody");
   const table = h("table", { class: "cases", "aria-labelledby": "title" }, head(), rows);
   const more = h("button", { type: "button", hidden: true, onclick: () => load(rows.children.length) }, t("more cases"));
@@ -36,7 +36,9 @@ export async function caseList(fail) {
 
   show(h("div", { class: "view list" },
     h("div", { class: "head" }, h("h1", { id: "title", tabindex: "-1" }, t("cases")),
-      h("a", { class: "button primary", href: "#/new" }, t("new case"))),
+      h("p", { class: "actions" },
+        selector.check ? h("a", { class: "button", href: "#/monitor", id: "monitor" }, t("monitor")) : null,
+        h("a", { class: "button primary", href: "#/new" }, t("new case")))),
     filters(() => load(0)),
     h("div", { class: "card flush" }, table, empty), more));
   await load(0);

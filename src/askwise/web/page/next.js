@@ -4,7 +4,7 @@ import { getWhy } from "./api.js";
 import { bar, h } from "./dom.js";
 import { field, unusual } from "./fields.js";
 import { warning } from "./warning.js";
-import { clock, money, percent, t } from "./words.js";
+import { besides, clock, money, percent, t } from "./words.js";
 
 const LARGE = 0.3, MODERATE = 0.1, SMALL = 0.02, LEAST = 0.005; // shares of the uncertainty that is left
 const MOST_SHOWN = 8; // tests in the list of others, at first
@@ -12,7 +12,7 @@ const MOST_SHOWN = 8; // tests in the list of others, at first
 /** The expected gain of a test in plain words; `entry` is one of the ranking. */
 function gainInWords(entry, report) {
   if (!entry || typeof entry.gain !== "number") return t("gain unknown");
-  const whole = entry.gain * (entry.cost || 1); // gains are per price, and undivided where the price is 0
+  const whole = entry.gain * (entry.weighed || 1); // gains are per price, and undivided where the price is 0
   if (report.expected_error_cost !== undefined) return t("gain saving", { amount: money(Math.max(0, whole)) });
   const share = settled(entry, report);
   const size = share >= LARGE ? "large" : share >= MODERATE ? "moderate" : share >= SMALL ? "small" : "tiny";
@@ -21,7 +21,7 @@ function gainInWords(entry, report) {
 
 /** The share of the uncertainty that a test is expected to remove. */
 function settled(entry, report) {
-  const whole = (entry.gain ?? 0) * (entry.cost || 1);
+  const whole = (entry.gain ?? 0) * (entry.weighed || 1);
   return Math.min(1, Math.max(0, whole / (report.uncertainty.total || Infinity)));
 }
 
@@ -55,7 +55,7 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
   const node = h("section", { class: "card next", "aria-labelledby": "next-title" },
     h("p", { class: "eyebrow" }, t(out ? "result of" : suggested ? "ask next" : "your choice")),
     h("div", { class: "name" }, h("h2", { id: "next-title" }, labelOf(feature)),
-      h("span", { class: "price" }, out ? t("paid") : entry ? money(entry.cost) : money(one.prices[feature] ?? spec(feature).price))),
+      h("span", { class: "price" }, out ? t("paid") : taken(one, feature, entry?.cost ?? one.prices[feature] ?? spec(feature).price))),
     h("p", { class: "gain" }, out ? whenBack(out) : entry ? gainInWords(entry, report) : t("gain unknown")),
     suggested ? whyBox(one, labelOf, spec) : out ? null : h("p", { class: "hint" },
       report.suggestion ? t("instead", { test: labelOf(report.suggestion) }) : t("instead of nothing")),
@@ -72,6 +72,12 @@ export function nextCard({ one, report, feature, spec, labelOf, draft, choose, s
     },
   };
 }
+
+/** What a test takes: its price, and what it takes of other resources. */
+const taken = (one, feature, price) => {
+  const more = besides(one.amounts[feature]);
+  return [money(price), more ? h("span", { class: "besides" }, more) : null];
+};
 
 const whenBack = (out) => (out.expected_at ? t("expected", { ordered: clock(out.ordered_at), expected: clock(out.expected_at) })
   : t("ordered at", { ordered: clock(out.ordered_at) }));
@@ -130,20 +136,21 @@ export function ranking({ one, report, feature, labelOf, choose }) {
   const most = Math.max(...report.ranking.map((entry) => settled(entry, report)), 0.01);
   const saving = report.expected_error_cost !== undefined;
   const line = (name, price, gain) => h("li", { class: gain ? "" : "plain" }, h("button", { type: "button", onclick: () => choose(name) },
-    h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)), gain));
-  const over = (price) => report.budget_left !== null && price > report.budget_left * (1 + 1e-9);
+    h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, taken(one, name, price)), gain));
+  const over = (name) => Object.entries(report.resources).some(([resource, { left }]) =>
+    left !== null && !(report.check && resource === "money") && (one.amounts[name]?.[resource] ?? 0) > left * (1 + 1e-9));
   const items = [
-    ...ranked.map((entry) => line(entry.feature, entry.cost, saving ? h("span", { class: "hint wide" }, gainInWords(entry, report)) : [
+    ...ranked.map((entry) => line(entry.feature, entry.cost, report.check ? null : saving ? h("span", { class: "hint wide" }, gainInWords(entry, report)) : [
       bar(settled(entry, report) / most, "thin"),
       h("span", { class: "hint" }, settledInWords(entry, report))])),
-    ...rest.map(([name, price]) => (over(price)
-      ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, money(price)),
+    ...rest.map(([name, price]) => (over(name)
+      ? h("li", { class: "over" }, h("span", { class: "test" }, labelOf(name)), h("span", { class: "price" }, taken(one, name, price)),
         h("span", { class: "hint wide" }, t("over budget")))
       : line(name, price, null))),
   ];
   const key = report.ranking.length ? "others" : "others anyway";
   return h("section", { class: "card others", "aria-labelledby": "others-title" },
-    h("h2", { id: "others-title" }, t(key)), h("p", { class: "hint" }, t(`${key} hint`)), folded(items));
+    h("h2", { id: "others-title" }, t(key)), h("p", { class: "hint" }, t(report.check && report.ranking.length ? "others check hint" : `${key} hint`)), folded(items));
 }
 
 /** A long list is cut, with a button that shows the rest. */

@@ -5,6 +5,7 @@ import { announce, ask, byId, h, show } from "./dom.js";
 import { caseView, commands, leaveCase } from "./case.js";
 import { caseList, focusSearch } from "./list.js";
 import { recall, remember } from "./memory.js";
+import { monitorView } from "./monitor.js";
 import { newCase } from "./start.js";
 import { chooseLanguage, language, loadLanguage, setCurrency, t } from "./words.js";
 
@@ -23,12 +24,15 @@ async function route() {
   }
   setCurrency(selector.currency);
   byId("logout-button").hidden = !hasToken();
+  byId("who").hidden = selector.you.name === "local";
+  byId("who").textContent = `${selector.you.name} (${selector.you.role})`;
   const [, place, id] = location.hash.split("/");
   if (place !== "case") leaveCase();
   document.title = "askwise";
   if (place === "case" && id) return caseView(decodeURIComponent(id), selector, fail);
   if (place === "new") return newCase(selector, fail);
-  await caseList(fail);
+  if (place === "monitor") await monitorView(fail);
+  else await caseList(selector, fail);
   return byId("title")?.focus();
 }
 
@@ -49,6 +53,7 @@ function login() {
   const refused = hasToken();
   setToken(null);
   byId("logout-button").hidden = true;
+  byId("who").hidden = true;
   const input = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "token-hint" });
   show(h("form", {
     class: "view narrow card login",

@@ -2,7 +2,7 @@
 
 import { course, drawn, history } from "./charts.js";
 import { bar, h } from "./dom.js";
-import { money, number, percent, shown, t } from "./words.js";
+import { amount, besides, money, number, percent, resourceName, shown, t } from "./words.js";
 
 /** The prediction, the classes, and how both moved. */
 export function predictionCard(report, order, coverage, labelOf) {
@@ -61,20 +61,48 @@ function warnings(report, labelOf) {
   return cells.length ? h("div", { class: "notice warn" }, cells.map((text) => h("p", {}, text))) : null;
 }
 
-/** Spent and left. */
+/** Why questions go on after the advice to stop: the case checks the promise, and what it has told. */
+export function checkNotice({ report, state }) {
+  const { check } = report;
+  if (!check) return null;
+  const { stopped, full, unused } = check;
+  if (check.changed !== null) {
+    return h("p", { class: "notice info", id: "check" }, h("strong", {}, t("check title")), " ",
+      t(check.changed ? "check changed" : "check kept", { stopped, full }));
+  }
+  const going = state === "open" && !unused;
+  const left = check.to_ask.length ? t("check left", { count: check.to_ask.length }) : t("check waits");
+  return h("div", { class: "notice info", id: "check" },
+    h("p", {}, h("strong", {}, t("check title")), " ", going ? t("check going", { stopped, left }) : t("check not", { stopped })),
+    unused ? h("p", { class: "hint", lang: "en" }, unused) : null,
+    going ? h("p", { class: "hint" }, t("check skip")) : null);
+}
+
+/** Spent and left, of each resource. */
 export function budgetCard(report) {
-  const left = report.budget_left;
-  const whole = left === null ? null : report.spent + left;
+  const resources = Object.entries(report.resources);
   return h("section", { class: "card budget", "aria-labelledby": "budget-title" },
     h("h2", { id: "budget-title", class: "eyebrow" }, t("budget")),
-    h("p", { class: "money" }, h("strong", {}, money(report.spent)), " ",
-      whole === null ? t("spent no limit") : t("spent of", { budget: money(whole) })),
-    whole === null ? null : h("div", {
-      role: "meter", "aria-label": t("budget"), "aria-valuemin": "0", "aria-valuemax": whole, "aria-valuenow": report.spent,
-      "aria-valuetext": t("left", { amount: money(left) }),
-    }, bar(whole ? report.spent / whole : 1, "thick")),
-    whole === null ? null : h("p", { class: "hint" }, t("left", { amount: money(left) })));
+    resources.map(([name, { spent, left }]) => purse(name, spent, left, resources.length > 1)),
+    report.check && report.spent > report.check.spent ? h("p", { class: "hint" }, t("check spent", { amount: money(report.spent - report.check.spent) })) : null);
 }
+
+function purse(name, spent, left, named) {
+  const whole = left === null ? null : spent + left;
+  const label = named ? t("budget of", { resource: resourceName(name) }) : t("budget");
+  return h("div", { class: "purse", "data-resource": name },
+    h("p", { class: "money" }, named ? h("span", { class: "resource" }, resourceName(name)) : null,
+      h("span", {}, h("strong", {}, amount(name, spent)), " ",
+        whole === null ? t("spent no limit") : t("spent of", { budget: amount(name, whole) }))),
+    whole === null ? null : h("div", {
+      role: "meter", "aria-label": label, "aria-valuemin": "0", "aria-valuemax": whole, "aria-valuenow": spent,
+      "aria-valuetext": t("left", { amount: amount(name, left) }),
+    }, bar(whole ? spent / whole : 1, "thick")),
+    whole === null ? null : h("p", { class: "hint" }, t("left", { amount: amount(name, left) })));
+}
+
+/** A price with what else is taken, such as "7.27 · 24 h". */
+const priceOf = (cost, amounts) => [money(cost), besides(amounts)].filter(Boolean).join(" · ");
 
 /** Everything that was entered, with the prediction after each step. */
 export function stepsCard(one, spec, undo) {
@@ -96,7 +124,7 @@ export function stepsCard(one, spec, undo) {
     ...report.trace.slice(1).map((step, k) => row(step.event, [
       [t("step"), String(k + 1)], [t("test"), name(step.feature)],
       [t("value"), step.event === "unavailable" ? t("was unavailable") : step.event === "order" ? t("was ordered") : value(step.feature, step.value)],
-      [t("price"), money(step.cost), "number"], [t("after"), after(step)]])),
+      [t("price"), priceOf(step.cost, step.amounts), "number"], [t("after"), after(step)]])),
   ];
   return h("section", { class: "card history-of-steps", "aria-labelledby": "steps-title" },
     h("div", { class: "head" }, h("h2", { id: "steps-title" }, t("steps")), undo),

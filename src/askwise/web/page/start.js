@@ -3,7 +3,7 @@
 import { startCase } from "./api.js";
 import { h, show } from "./dom.js";
 import { field, unusual } from "./fields.js";
-import { moneySign, money, number, t } from "./words.js";
+import { amount, number, resourceName, t, unitOf } from "./words.js";
 import { warning } from "./warning.js";
 
 const MANY = 20; // tests from which on they can be searched
@@ -13,10 +13,9 @@ export function newCase(selector, fail) {
   drafts.values ??= {};
   const label = h("input", { id: "label", type: "text", autocomplete: "off", maxlength: "200", "aria-describedby": "label-hint" });
   label.value = drafts.label ?? "";
-  const budget = field(
-    { name: "budget", kind: "number", unit: moneySign(), label: t("budget") }, drafts, { legend: t("budget") });
-  drafts.budget ?? (drafts.budget = selector.budget === null || selector.budget === undefined ? "" : number(selector.budget));
-  budget.node.querySelector("input").value = drafts.budget;
+  const own = typeof selector.budget === "number" ? { money: selector.budget } : selector.budget ?? {};
+  const limits = selector.resources.map((resource) => limit(resource, own[resource], selector));
+  const budget = limits[0];
   const deadline = h("input", { id: "deadline", type: "time", "aria-describedby": "deadline-hint" });
   deadline.value = drafts.deadline ?? "";
   deadline.addEventListener("input", () => { drafts.deadline = deadline.value; });
@@ -25,11 +24,11 @@ export function newCase(selector, fail) {
 
   async function submit(confirmed = false) {
     const read = fields.map((one) => ({ name: one.feature.name, ...one.read() }));
-    const money_ = budget.read();
-    const wrong = read.find((one) => one.problem) ?? (money_.problem ? money_ : null);
+    const most = limits.map((one) => ({ resource: one.resource, ...one.read() }));
+    const wrong = read.find((one) => one.problem) ?? most.find((one) => one.problem);
     if (wrong) return wrong.focus();
     const known = Object.fromEntries(read.filter((one) => !one.empty).map((one) => [one.name, one.value]));
-    const body = { label: label.value.trim(), known, budget: money_.empty ? null : money_.value };
+    const body = { label: label.value.trim(), known, budget: budgetOf(most.filter((one) => !one.empty)) };
     if (deadline.value) body.deadline = hoursUntil(deadline.value);
     if (confirmed) body.confirmed = true;
     form.inert = true;
@@ -45,7 +44,7 @@ export function newCase(selector, fail) {
 
   function refused(error, known) {
     const name = (error.field ?? "").replace(/^known\./, "");
-    const found = fields.find((one) => one.feature.name === name) ?? (name === "budget" ? budget : null);
+    const found = fields.find((one) => one.feature.name === name) ?? (name.startsWith("budget") ? limits.find((one) => name.endsWith(`.${one.resource}`)) ?? budget : null);
     if (error.status === 428) {
       const texts = fields.flatMap(({ feature }) => (feature.name in known ? unusual(feature, known[feature.name]) : []));
       const box = warning(texts, error.message, () => submit(true), () => { notice.replaceChildren(); (found ?? budget).focus(); });
@@ -63,7 +62,8 @@ export function newCase(selector, fail) {
       h("div", { class: "pair" },
         h("div", { class: "typed" }, h("label", { for: "label" }, t("label")), label,
           h("span", { class: "hint", id: "label-hint" }, t("label hint"))),
-        h("div", {}, budget.node, h("span", { class: "hint" }, t("budget hint", { total: money(selector.everything) })))),
+        limits[0].shown),
+      limits.length > 1 ? h("div", { class: "pair limits" }, limits.slice(1).map((one) => one.shown)) : null,
       selector.features.some((feature) => feature.hours) ? h("div", { class: "typed" }, h("label", { for: "deadline" }, t("deadline")), deadline,
         h("span", { class: "hint", id: "deadline-hint" }, t("deadline hint"))) : null),
     h("section", { class: "card" },
@@ -77,6 +77,25 @@ export function newCase(selector, fail) {
   label.addEventListener("input", () => { drafts.label = label.value; });
   show(form);
   label.focus();
+}
+
+/** The field of the limit of a resource; `own` is that of the selector. */
+function limit(resource, own, selector) {
+  const name = resource === "money" ? "budget" : `budget-${resource}`;
+  const label = resource === "money" && selector.resources.length === 1 ? t("budget") : t("budget of", { resource: resourceName(resource) });
+  const made = field({ name, kind: "number", unit: unitOf(resource), label }, drafts, { legend: label });
+  drafts[name] ??= own === undefined ? "" : number(own);
+  made.node.querySelector("input").value = drafts[name];
+  const total = resource === "money" ? selector.everything : selector.features.reduce((sum, one) => sum + (one.amounts?.[resource] ?? 0), 0);
+  const hint = resource === "money" ? "budget hint" : resource === "time" ? "budget hint time" : "budget hint other";
+  return { ...made, resource, shown: h("div", {}, made.node, h("span", { class: "hint" }, t(hint, { total: amount(resource, total) }))) };
+}
+
+/** The budget of a message: a number where only money is limited, else the limits by resource; null = none was given. */
+function budgetOf(given) {
+  if (!given.length) return null;
+  if (given.length === 1 && given[0].resource === "money") return given[0].value;
+  return Object.fromEntries(given.map((one) => [one.resource, one.value]));
 }
 
 /** Hours from now until the next time that the clock shows `time`, such as 16:00. */

@@ -55,6 +55,12 @@ export function percent(share) {
 
 const written = (share) => new Intl.NumberFormat(code, { style: "percent", maximumFractionDigits: 0 }).format(share);
 
+/** A share with a tenth of a percent, as shares that are measured are compared; never rounded to a certainty either. */
+export function share(value) {
+  const tenths = value > 0 && value < 1 ? Math.min(Math.max(value, 0.001), 0.999) : value;
+  return new Intl.NumberFormat(code, { style: "percent", maximumFractionDigits: 1 }).format(tenths);
+}
+
 /** An amount in the currency of the prices; a plain number where they have none. */
 export function money(amount) {
   const plain = { maximumFractionDigits: 2 };
@@ -67,6 +73,22 @@ export function money(amount) {
 }
 
 export const moneySign = () => currency ?? "";
+
+/** What a resource is called; one that the page has no word for is called as in the price list. */
+export const resourceName = (name) => (name === "money" || name === "time" ? t(`resource ${name}`) : name[0].toUpperCase() + name.slice(1));
+
+export const unitOf = (name) => (name === "money" ? moneySign() : name === "time" ? t("unit time") : "");
+
+/** An amount of a resource: money in its currency, time in hours, and anything else as a number. */
+export function amount(name, value) {
+  if (name === "money") return money(value);
+  const plain = new Intl.NumberFormat(code, { maximumFractionDigits: 2 }).format(value);
+  return unitOf(name) ? `${plain} ${unitOf(name)}` : plain;
+}
+
+/** What a test takes besides money, where it takes something, such as "24 h · harm 1". */
+export const besides = (amounts = {}) => Object.entries(amounts).filter(([name, value]) => name !== "money" && value > 0)
+  .map(([name, value]) => (unitOf(name) ? amount(name, value) : `${name} ${amount(name, value)}`)).join(" · ");
 
 export const date = (text) =>
   new Intl.DateTimeFormat(code, { dateStyle: "medium", timeStyle: "short" }).format(new Date(text));
