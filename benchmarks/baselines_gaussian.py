@@ -48,9 +48,7 @@ def print_accuracies(baseline: Baseline, X: pd.DataFrame, y: np.ndarray) -> None
     budgets = [float(k) for k in range(1, X.shape[1])]  # with everything bought, the order is all the same
     labels = np.searchsorted(baseline.classes_, y)
     found = {
-        name: [
-            float(np.mean(proba.argmax(axis=1) == labels)) for proba, _, _ in final_states(baseline, X, budgets, policy)
-        ]
+        name: [float(np.mean(end.proba.argmax(axis=1) == labels)) for end in final_states(baseline, X, budgets, policy)]
         for name, policy in (("itself", None), ("random order", Random(0)))
     }
     table = pd.DataFrame(found, index=pd.Index(budgets, name="features")).T

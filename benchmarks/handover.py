@@ -39,7 +39,9 @@ def measured(model: str, accuracy: float, n_fits: int, n_repeats: int, n_cal: in
             at = np.random.default_rng([fit, repeat]).integers(len(pool), size=n_cal)
             row = {"model": model, "accuracy": accuracy, "of all": right.mean(), "hindsight": hindsight}
             try:
-                rule = calibrated_handover(taken(ends, at), labels[at], HandoverGoal(accuracy), None, None, np.inf)
+                rule = calibrated_handover(
+                    taken(ends, at), labels[at], HandoverGoal(accuracy), None, None, np.inf, np.arange(2)
+                )
             except InvalidInput:
                 found.append({**row, "refused": True})
                 continue

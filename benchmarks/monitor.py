@@ -41,7 +41,9 @@ def pool_of(seed: int, n: int) -> tuple[FullRuns, np.ndarray]:
     selector = DynamicFeatureSelector(model, random_state=seed, **options).fit(X, y)
     new = drawn(n, rng)[0]
     truth = selector._encode(new)
-    return selector._full_runs(truth, selector.policy_, np.inf), selector.novelty_of_rows(new)
+    return selector._full_runs(truth, selector.policy_, selector.prices_.limits(None, 1)[0]), selector.novelty_of_rows(
+        new
+    )
 
 
 def served(monitor: StopMonitor, lost: np.ndarray, full: np.ndarray, novelty: np.ndarray) -> int | None:

@@ -48,7 +48,9 @@ def pooled_runs(model: str, share: float, seed: int, n_pool: int) -> tuple[FullR
     selector.fit(X, y)
     labels = np.repeat([0, 1], n_pool)
     truth = selector._encode(drawn(labels, rng))
-    return selector._full_runs(truth, selector.policy_, np.inf, labels), selector._usual_shares()
+    return selector._full_runs(
+        truth, selector.policy_, selector.prices_.limits(None, 1)[0], labels
+    ), selector._usual_shares()
 
 
 def fixed_budget(sample: FullRuns, pool: FullRuns, goal: Goal) -> np.ndarray:

@@ -82,7 +82,7 @@ def promise(options: argparse.Namespace) -> None:
     }
     for n_cal, selector, pool, population in _populations():
         rng = np.random.default_rng(0)
-        others = selector._runs_of_folds(np.inf)
+        others = selector._runs_of_folds(selector.prices_.limits(None, 1)[0])
         assert others is not None
         share = others.early(others.stops_at(threshold_sequence())).mean(axis=0)
         draws = [pool.take(rng.integers(len(pool), size=n_cal)) for _ in range(N_DRAWS)]
@@ -153,7 +153,7 @@ def _coverage(draws: list[FullRuns], population: FullRuns) -> None:
     for draw in draws:
         assert draw.proba is not None
         assert draw.labels is not None
-        threshold = np.array([calibrated_threshold(draw, Goal(agreement=0.95))])
+        threshold = np.array([_threshold(draw, Goal(agreement=0.95, per_class=False))])
         sets = PredictionSets(draw.proba, draw.labels, draw.stops_at(threshold)[:, 0], 0.9)
         stops = population.stops_at(threshold)
         truth = population.labels[:, None]
@@ -273,7 +273,7 @@ def _options(table: str, data: Any) -> dict[str, Any]:
 
 
 def _by_agreement(runs: FullRuns, goal: Goal) -> Callable[[FullRuns], np.ndarray]:
-    threshold = calibrated_threshold(runs, goal)
+    threshold = _threshold(runs, goal)
     return lambda others: others.stops_at(np.array([threshold]))
 
 
@@ -291,7 +291,7 @@ def _measured(
     name: str, rule: Callable[[FullRuns, Goal], Callable[[FullRuns], np.ndarray]], cal: FullRuns, test: FullRuns
 ) -> Iterator[dict[str, Any]]:
     for level in LEVELS:
-        goal = Goal(agreement=level)
+        goal = Goal(agreement=level, per_class=False)
         try:
             goal.check_rows(len(cal))
             steps = rule(cal, goal)(test)
@@ -332,10 +332,11 @@ def _fitted(X: pd.DataFrame, y: np.ndarray, model: Any, seed: int = 0, **options
     return selector.fit(X, y)
 
 
-def _runs(acquirer: Any, X: pd.DataFrame, y: np.ndarray) -> FullRuns:
+def _runs(acquirer: Any, X: pd.DataFrame, y: np.ndarray, policy: Any = None) -> FullRuns:
     rows = acquirer._encode(X)
     labels = np.searchsorted(acquirer.classes_, y)
-    return acquirer._full_runs(rows, acquirer._policy_for(rows), np.inf, labels)
+    followed = acquirer._policy_for(rows) if policy is None else policy
+    return acquirer._full_runs(rows, followed, acquirer.prices_.limits(None, 1)[0], labels)
 
 
 def _fast_model(X: pd.DataFrame) -> Any:

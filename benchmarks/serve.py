@@ -130,7 +130,7 @@ def main() -> None:
         model, rows = fitted(Path(place) / "selector")
         port = free_port()
         before = predict_seconds(model, rows[:1])
-        command = ["-m", "askwise.cli.app", "serve", f"{place}/selector", "--port", str(port), "--rate", "0"]
+        command = ["-m", "askwise", "serve", f"{place}/selector", "--port", str(port), "--rate", "0"]
         with (Path(place) / "log").open("w") as log:
             server = subprocess.Popen([sys.executable, *command, "--workers", str(options.workers)], stderr=log)
         try:

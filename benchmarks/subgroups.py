@@ -38,7 +38,7 @@ def pool_of(seed: int, n: int) -> tuple[FullRuns, np.ndarray]:
     selector = DynamicFeatureSelector(LogisticRegression().fit(X, y), random_state=seed, **options).fit(X, y)
     new, _, group = drawn(n, rng)
     truth = selector._encode(new)
-    return selector._full_runs(truth, selector.policy_, np.inf), group
+    return selector._full_runs(truth, selector.policy_, selector.prices_.limits(None, 1)[0]), group
 
 
 def main() -> None:

@@ -52,6 +52,7 @@ python_maximum_signature_line_length = 88
 
 copybutton_exclude = ".linenos, .gp, .go"
 
+smartquotes = False  # commands and TOML are copied from these pages
 html_theme = "pydata_sphinx_theme"
 html_title = "askwise"
 html_static_path = ["_static"]

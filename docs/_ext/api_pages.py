@@ -30,6 +30,7 @@ PUBLIC = {
     "askwise.table.desk": "Labels, units, ranges",
     "askwise.scale": "Tables larger than memory",
     "askwise.persistence": "Saving and loading",
+    "askwise.integrations.mlflow": "MLflow",
     "askwise.errors": "Errors",
     "askwise_bench.baselines": "Other methods, to compare with",
 }
@@ -39,6 +40,7 @@ ONLY = {
     "askwise.acquisition": ["Acquisition", "PolicyMasks", "run_episodes"],
     "askwise.errors": ["AskwiseError", "AskwiseWarning", "InvalidInput"],
     "askwise.evaluation": ["default_budgets", "final_states"],
+    "askwise.integrations.mlflow": ["IncompleteRows", "load_model", "log_model", "save_model"],
 }
 """The part of a module without `__all__` that is for users; of the others, all classes and functions."""
 
