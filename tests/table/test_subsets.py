@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
 from askwise.errors import InvalidInput
-from askwise.table.subsets import check_mask, extended, sample, unique_masks
+from askwise.table.subsets import check_mask, extended, meets, sample, unique_masks
 
 
 def test_a_mask_of_the_right_shape_is_copied():
@@ -89,3 +89,12 @@ def test_masks_of_no_columns_are_all_the_same():
     rows, number = unique_masks(np.zeros((3, 0), dtype=bool))
     assert rows.shape == (1, 0)
     assert number.tolist() == [0, 0, 0]
+
+
+@given(arrays(bool, (3, 130)), arrays(bool, (4, 130)))
+def test_rows_meet_where_both_are_true(left, right):
+    assert_array_equal(meets(left, right), (left[:, None] & right[None]).any(axis=2))
+
+
+def test_rows_without_columns_never_meet():
+    assert_array_equal(meets(np.empty((2, 0), dtype=bool), np.empty((3, 0), dtype=bool)), np.zeros((2, 3), dtype=bool))

@@ -9,6 +9,8 @@ import numpy as np
 
 from askwise.errors import InvalidInput
 
+WORD = 64
+
 
 def check_mask(
     mask: Any, shape: tuple[int, int], owner: str = "mask", names: Sequence[str] | None = None
@@ -52,6 +54,24 @@ def extended(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
     rows = np.flatnonzero(features >= 0)
     out[rows, features[rows]] = True
     return out
+
+
+def packed(bits: np.ndarray) -> np.ndarray:
+    """Booleans (n, K) as (n, W) words of 64."""
+    padded = np.zeros((len(bits), WORD * max(1, -(-bits.shape[1] // WORD))), dtype=bool)
+    padded[:, : bits.shape[1]] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def meets(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """(n, m): whether a row of `left` (n, K) and one of `right` (m, K) are True in some place at once.
+
+    By words of 64: a product of numbers, as quick, reports an invalid value on some processors.
+    """
+    found = np.zeros((len(left), len(right)), dtype=bool)
+    for own, other in zip(packed(left).T, packed(right).T, strict=True):
+        found |= own[:, None] & other != 0
+    return found
 
 
 def unique_masks(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

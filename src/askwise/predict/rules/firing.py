@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from askwise.table.subsets import packed
 from askwise.trees.fuzzy_growth import T_NORMS
-
-WORD = 64
 
 
 class CrispFiring:
@@ -27,7 +26,7 @@ class CrispFiring:
     def __init__(self, conditions: Sequence[Sequence[tuple[np.ndarray, Any]]], n_rules: int) -> None:
         self.n_rules = n_rules
         self._columns = [_Stretches(of_column, n_rules) for of_column in conditions]
-        self._everyone = _packed(np.ones((1, n_rules), dtype=bool))
+        self._everyone = packed(np.ones((1, n_rules), dtype=bool))
 
     def look_up(self, inputs: np.ndarray) -> list[np.ndarray]:
         """Per column, the rules that each row's cell satisfies, (n, W) words; undefined where the cell is NaN."""
@@ -60,7 +59,7 @@ class _Stretches:
             between = [condition.covers(low, high) for low, high in pairwise(edges)]
             alive[0::2, rules] = np.array(between)[:, None]
             alive[1::2, rules] = condition.membership(self.bounds)[:, None] > 0
-        self.table = _packed(alive)
+        self.table = packed(alive)
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         before = np.searchsorted(self.bounds, cells, side="left")
@@ -93,11 +92,3 @@ class FuzzyFiring:
         for rules, condition in conditions:
             degrees[:, rules] = condition.membership(cells)[:, None]
         return degrees
-
-
-def _packed(bits: np.ndarray) -> np.ndarray:
-    """Booleans (n, L) as (n, W) words of 64."""
-    n_words = max(1, -(-bits.shape[1] // WORD))
-    padded = np.zeros((len(bits), n_words * WORD), dtype=bool)
-    padded[:, : bits.shape[1]] = bits
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)

@@ -23,7 +23,7 @@ from askwise.predict.rules.explanation import Explanation, FiringRule, PossibleR
 from askwise.predict.rules.fuzzy import foreign_rules, fuzzy_tree_rules
 from askwise.predict.rules.reduction import Reduced, ReducedRules
 from askwise.table.rows import EncodedRows
-from askwise.table.subsets import check_mask
+from askwise.table.subsets import check_mask, meets
 from askwise.trees.fuzzy_tree import FuzzyTreeClassifier
 from askwise.trees.rule_list import RuleListClassifier
 
@@ -161,7 +161,7 @@ class RulePredictor(SubsetPredictor):
         wanted = np.zeros(seen.shape, dtype=bool)
         for reduced in self._reduced:
             alive = reduced.degrees(inputs, seen) > threshold
-            wanted[:, reduced.columns] |= alive.astype(np.float32) @ reduced.uses.astype(np.float32) > 0
+            wanted[:, reduced.columns] |= meets(alive, reduced.uses.T)
         return wanted & ~seen
 
     def _explain(self, inputs: np.ndarray, seen: np.ndarray, most: int) -> Explanation:

@@ -15,7 +15,7 @@ from askwise.predict.rules.conditions import Rule, RuleSet
 from askwise.predict.rules.evidence import CrispEvidence, FuzzyEvidence, SubRuleCache
 from askwise.predict.rules.firing import CrispFiring, FuzzyFiring
 from askwise.table.rows import CELLS_AT_ONCE
-from askwise.table.subsets import unique_masks
+from askwise.table.subsets import meets, unique_masks
 
 CELLS_PER_MASK = 8000
 """With more cells (rows x rules x classes) per mask than this, one product per mask beats one sum per row."""
@@ -124,15 +124,15 @@ class ReducedRules:
 
     def _reduced(self, masks: np.ndarray, wanted: np.ndarray | None = None) -> Reduced:
         """The rules under masks (m, U) of the used columns, (m, L, ...); counts are 0 for rules not `wanted` (m, L)."""
-        n_left = masks.astype(np.float32) @ self.uses.T.astype(np.float32)  # (m, L) conditions left
-        signatures = np.zeros(n_left.shape, dtype=np.uint64)
+        kept = meets(masks, self.uses)  # (m, L) whether a condition is left
+        signatures = np.zeros(kept.shape, dtype=np.uint64)
         for u in range(len(self.columns)):
             signatures[masks[:, u]] ^= self._words[:, u]
-        asked = n_left > 0 if wanted is None else wanted & (n_left > 0)
-        counts = np.zeros((*n_left.shape, self.n_classes))
+        asked = kept if wanted is None else wanted & kept
+        counts = np.zeros((*kept.shape, self.n_classes))
         mask_at, rule_at = np.nonzero(asked)
         counts[asked] = self._counts(signatures[asked], mask_at, rule_at, masks)
-        return Reduced(counts, n_left > 0, n_left == self.uses.sum(axis=1))
+        return Reduced(counts, kept, ~meets(~masks, self.uses))
 
     def _counts(self, signatures: np.ndarray, mask_at: np.ndarray, rule_at: np.ndarray, masks: np.ndarray) -> Any:
         """(E, C) class counts of sub-rules: rule ``rule_at[e]`` under ``masks[mask_at[e]]``."""
@@ -185,6 +185,6 @@ class ReducedRules:
         """In a list of "else if", rules after one that fires with all its conditions are never reached."""
         if not self.rules.ordered:
             return degrees
-        whole = present.astype(np.float32) @ self.uses.T.astype(np.float32) == self.uses.sum(axis=1)
+        whole = ~meets(~present, self.uses)
         settled = np.cumsum((degrees > 0) & whole, axis=1)
         return np.where(settled - ((degrees > 0) & whole) > 0, 0.0, degrees)
