@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -10,7 +11,7 @@ from askwise.errors import InvalidInput
 from askwise_bench import check_rows, keep_rows
 from askwise_bench.grid import fingerprints, kept
 from askwise_bench.grid.fingerprints import Sources, running
-from askwise_bench.grid.run import run
+from askwise_bench.grid.run import Grid, run
 from askwise_bench.grid.suites import SUITES
 from askwise_bench.report.report import make_page, write_docs
 from askwise_bench.report.rows import read_rows
@@ -241,3 +242,14 @@ def test_seconds_are_not_compared():
 def test_the_sources_of_a_commit_that_is_not_there(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be read from"):
         Sources.at("HEAD", tmp_path)
+
+
+def test_what_is_kept_is_not_run_again(into, tmp_path):
+    both = Grid(["uniform"], data=["wine"], methods=["static-cmi"], seeds=4)
+    assert [trial.seed for trial in both.trials()] == [0, 1, 2, 3]
+    assert [trial.seed for trial in replace(both, kept=into).trials()] == [3]
+    assert len(replace(both, kept=into, profile="paper").trials()) == 4  # of other rows and settings
+    with pytest.raises(InvalidInput, match=r"Nothing to run.*may have it all"):
+        run(["uniform"], tmp_path, data=["wine"], methods=["static-cmi"], seeds=3, kept=into)
+    with pytest.raises(InvalidInput, match="must be a folder of kept rows"):
+        replace(both, kept=tmp_path).trials()

@@ -82,6 +82,10 @@ Profiles = Annotated[
     Profile, typer.Option(help="; ".join(f"{name}: {about}" for name, about in PROFILES.items()) + ".")
 ]
 Amount = Annotated[Rows, typer.Option(help="all: every row of a large table, whatever the profile says.")]
+Kept = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Kept rows, such as research/results: what they already have is not run."),
+]
 Listing = Annotated[
     bool,
     typer.Option(
@@ -101,6 +105,7 @@ def bench(
     address: Address = None,
     profile: Profiles = Profile.quick,
     rows: Amount = Rows.limited,
+    kept: Kept = None,
     listing: Listing = False,
 ) -> None:
     """Run the paper's comparisons: a grid of data, methods, prices and seeds that resumes where it was stopped.
@@ -115,7 +120,7 @@ def bench(
         console = make_console(stderr=True)
         started = time.monotonic()
         failed: list[Progress] = []
-        choice: dict[str, Any] = {"profile": profile.value, "seeds": seeds, "all_rows": rows is Rows.all}
+        choice: dict[str, Any] = {"profile": profile.value, "seeds": seeds, "all_rows": rows is Rows.all, "kept": kept}
         choice |= {"methods": _names("--methods", methods), "data": _names("--data", data)}
         steps, grid = run(suites, out, jobs=jobs, engine=engine, address=address, **choice), Grid(suites, **choice)
         for line in [*grid.not_installed(), *(grid.left_out() if "all" not in suites else [])]:

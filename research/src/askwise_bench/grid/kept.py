@@ -53,6 +53,15 @@ def read_times(folder: Path) -> pd.DataFrame:
     return _read(path).reindex(columns=columns) if path.exists() else pd.DataFrame(columns=columns)
 
 
+def cells_kept(folder: Path, profile: str) -> set[tuple[Any, ...]]:
+    """(data, method, prices, seed, suite) of the cells whose rows are kept and come from a run under `profile`."""
+    if not is_kept(folder):
+        raise InvalidInput(f"--kept must be a folder of kept rows, such as research/results; {folder} has none.")
+    times = read_times(folder)
+    under = times["made"].map({made: json.loads(made)["profile"] for made in set(times["made"])})
+    return set(times.loc[under == profile, [*TRIAL, "suite"]].itertuples(index=False, name=None))
+
+
 def write_kept(folder: Path, name: str, table: pd.DataFrame) -> None:
     """Write the file of a study, or of the times, at once or not at all."""
     folder.mkdir(parents=True, exist_ok=True)

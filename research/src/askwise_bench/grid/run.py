@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from askwise.errors import AskwiseError, InvalidInput
 from askwise.scale.engines import check_engine, run_tasks
 from askwise_bench.grid.images import IMAGES
+from askwise_bench.grid.kept import cells_kept
 from askwise_bench.grid.methods import METHODS, check_methods, fit_method
 from askwise_bench.grid.store import collect, open_folder, results
 from askwise_bench.grid.suites import SUITES, Suite
@@ -64,6 +65,7 @@ class Grid:
     """What to run: suites by name (``all`` is every one), under a profile.
 
     `seeds`, `methods` and `data` replace those of profile and suites; with `all_rows` large tables are not sampled.
+    What the folder `kept` has rows of is not run again.
     """
 
     suites: Sequence[str]
@@ -72,6 +74,7 @@ class Grid:
     methods: Sequence[str] | None = None
     data: Sequence[str] | None = None
     all_rows: bool = False
+    kept: Path | None = None
 
     def __post_init__(self) -> None:
         for name in self.suites:
@@ -97,12 +100,14 @@ class Grid:
 
     def trials(self) -> dict[Trial, dict[str, Study]]:
         """The studies of each trial by suite."""
+        there = set() if self.kept is None else cells_kept(self.kept, self.profile)
         trials: dict[Trial, dict[str, Study]] = {}
         for name, suite in self.chosen.items():
             methods = [method for method in suite.chosen(self.methods) if METHODS[method].installed]
             for table, method in product(self._tables(suite), methods):
                 for seed in range(self.seeds or self.scale.n_seeds):
-                    trials.setdefault(Trial(table, method, suite.prices, seed), {})[name] = suite.study
+                    if (table, method, suite.prices, seed, name) not in there:
+                        trials.setdefault(Trial(table, method, suite.prices, seed), {})[name] = suite.study
         return dict(sorted(trials.items()))
 
     def _tables(self, suite: Suite) -> Sequence[str]:
@@ -142,6 +147,7 @@ class Grid:
             "data": None if self.data is None else ",".join(self.data),
             "profile": self.profile,
             "rows": "all" if self.all_rows else None,
+            "kept": self.kept,
         }
         given = [f"--{name} {value}" for name, value in options.items() if value is not None]
         return " ".join(["askwise bench", *self.suites, *given])
@@ -172,7 +178,12 @@ def run(
     check_engine(engine, address)
     trials = grid.trials()
     if not trials:
-        raise InvalidInput(f"Nothing to run. {' '.join([*grid.not_installed(), *grid.left_out()])}")
+        why = [
+            *grid.not_installed(),
+            *grid.left_out(),
+            *([] if grid.kept is None else [f"{grid.kept} may have it all."]),
+        ]
+        raise InvalidInput(f"Nothing to run. {' '.join(why)}")
     open_folder(out, grid.profile, asdict(grid.scale.limits), str(grid))
     # Foreign files are reported now, not when the last trial has ended.
     results(out, {trial.file(out, name) for trial, studies in trials.items() for name in studies})
