@@ -19,6 +19,7 @@ from askwise.calibrate.crossfit import (
     Fold,
     cases_to_examine,
     cross_fitted,
+    out_of_bag,
     refitted,
 )
 from askwise.calibrate.horizons import Comparison, compared
@@ -26,7 +27,7 @@ from askwise.calibrate.tuning import settle
 from askwise.calibrate.unseen import digests, labeled_unseen
 from askwise.calibrate.visited_states import VisitedStates, sizes_visited, states_of_folds
 from askwise.cards import selector_card
-from askwise.epistemic import BeliefModel, EpistemicEstimator
+from askwise.epistemic import AuxiliaryEnsemble, BeliefModel, EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox
 from askwise.model.wrapped import FrozenModel, fitted_classifier
@@ -99,14 +100,16 @@ class DynamicFeatureSelector(FeatureAcquirer):
         Whatever acquires obeys them. Rules that contradict each other are refused.
     calibration
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
-        model has not seen: those given to `fit`, or folds of its rows, without which clones of the model are fitted.
+        model has not seen: those given to `fit`, or training rows, about which models that have not seen them are asked:
+        the members of the ensemble (each leaves out about a third of the rows), where there are five and their
+        preparation reads no labels, otherwise clones fitted without a fold of the rows.
         The most probable class stays, and so does the model's own answer on complete rows. What the adaptation leaves
         open (the weights of ``"pooled"``, the kernel width) is chosen on the same rows. None: off. It is also
         off (`calibration_` is None) if no such rows are given and the model cannot be fitted again: a callable, a torch
-        module, images, too few rows per class. Of five folds so many are used as hold 400 cases; fewer cases, down to
+        module, images, too few rows per class. Of five parts so many are used as hold 400 cases; fewer cases, down to
         80, if the model is very large (by its trees, stored rows or weights, the features and the classes: by counts,
         never by time, so that the same seed gives the same numbers on a busy machine). A whole number of at least 2:
-        so many folds, all of which are used.
+        so many folds, all of which are used, each with a clone of the model fitted without it.
     random_state, n_jobs, progress, memory_limit
         Seed, also of a given predictor or estimator of uncertainty without one; threads of `acquire`, and jobs of
         `evaluate` if each budget needs its own episodes; ``"auto"`` shows a progress bar on a terminal; MiB, about,
@@ -358,9 +361,10 @@ class DynamicFeatureSelector(FeatureAcquirer):
         return [replace(part, policy=plain) for part, plain in zip(parts, plainer, strict=True)]
 
     def _folds_to_calibrate_on(self, n_cases: int) -> CrossFit:
-        """By default as many of five folds as hold the cases to examine; all where a number of folds is asked for."""
+        """By default as many of five parts as hold the cases to examine; all where a number of folds is asked for."""
         if isinstance(self.calibration, str):
-            found = self._cross_fit_with_reason(n_rows=1 if self.predictor_.slow_to_fit else n_cases)
+            n_rows = 1 if self.predictor_.slow_to_fit else n_cases
+            found = self._cross_fit_with_reason(n_rows=n_rows, fold=self._left_out_by_members())
             if self.predictor_.slow_to_fit:
                 found = found._replace(reason=f"{found.reason}, because this adaptation is slow to fit")
             elif 0 < len(found.folds) < N_FOLDS:
@@ -373,6 +377,21 @@ class DynamicFeatureSelector(FeatureAcquirer):
                 f'{found.reason}. Give rows as X_unseen and y_unseen with calibration="auto", or calibration=None.'
             )
         return found
+
+    def _left_out_by_members(self) -> np.ndarray | None:
+        """(N,) for each training row a member that has not seen it and can stand in for the model; None without any."""
+        trained_on = None if self._stand_ins is None else self._stand_ins.trained_on_
+        if trained_on is None or len(trained_on) < N_FOLDS:
+            return None
+        rows, y = self.predictor_.training_rows_.values, self.predictor_.training_labels_
+        return out_of_bag(rows, y, trained_on[:N_FOLDS], self._seeds["folds"])
+
+    @property
+    def _stand_ins(self) -> AuxiliaryEnsemble | None:
+        """The ensemble, if its members can stand in for clones of the model that are fitted without some rows."""
+        found = self.epistemic_
+        weighted = self._sample_weight is not None  # which members do not know of
+        return found if isinstance(found, AuxiliaryEnsemble) and found.leaves_rows_out and not weighted else None
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)
@@ -423,12 +442,14 @@ class DynamicFeatureSelector(FeatureAcquirer):
         )
 
     def _fitted_without(self, rows: np.ndarray, members: bool = True) -> BeliefModel:
-        """Predictor and members around a clone of the model fitted on all training rows except `rows`."""
+        """Predictor and members around a model that has not seen `rows`: a member, or a clone fitted without them."""
         rest = np.setdiff1d(np.arange(len(self.predictor_.training_rows_)), rows)
         known, labels = self.predictor_.training_rows_.take(rest), self.predictor_.training_labels_[rest]
-        weights = None if self._sample_weight is None else self._sample_weight[rest]
-        table, seed = self.schema_.decode(known), self._seeds["model"]
-        model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
+        model = None if self._stand_ins is None else self._stand_ins.member_without(rows)
+        if model is None:
+            weights = None if self._sample_weight is None else self._sample_weight[rest]
+            table, seed = self.schema_.decode(known), self._seeds["model"]
+            model = refitted(self.estimator_, table, self.classes_[labels], weights, random_state=seed)
         takes = self.predictor_.takes_missing_
         return self._make_beliefs(FrozenModel(model, self.schema_, takes_at_most=takes), known, labels, members)
 

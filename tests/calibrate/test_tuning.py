@@ -55,7 +55,7 @@ def function(rows):
 
 def test_a_factor_of_clearly_less_loss_is_used_for_the_answer_and_for_members_but_not_for_completions():
     adaptation = ConditionalPredictor(None, answer_bandwidth="auto", random_state=0)
-    found = fitted(epistemic="ensemble", adaptation=adaptation)
+    found = fitted(epistemic="ensemble", adaptation=adaptation, calibration=5)
     choice = found.choices_["answer"]
     assert list(choice["log_loss"]) == ["1.4", "1", "0.7"]
     assert choice["factor"] != 1.4

@@ -92,6 +92,27 @@ class CrossFit(NamedTuple):
     reason: str
 
 
+def out_of_bag(rows: np.ndarray, y: np.ndarray, trained_on: np.ndarray, random_state: int) -> np.ndarray | None:
+    """(N,) for each training row one of the members that have not seen it, all equally often; -1 where there is none.
+
+    None where a column of the `rows` (N, D) would have no value without those of a member, or too few are unseen.
+
+    Parameters
+    ----------
+    trained_on
+        (k, N) whether a member was trained on a row.
+    """
+    part, held = np.full(len(y), -1), np.zeros(len(trained_on), dtype=int)
+    frequent = np.bincount(y)[y] >= N_FOLDS
+    for row in np.random.default_rng(random_state).permutation(len(y)):
+        unaware = np.flatnonzero(~trained_on[:, row])
+        if frequent[row] and len(unaware):
+            part[row] = unaware[held[unaware].argmin()]
+            held[part[row]] += 1
+    usable = held.all() and all(not np.isnan(rows[part != k]).all(axis=0).any() for k in range(len(held)))
+    return part if usable else None
+
+
 def cross_fitted(
     predictor: SubsetPredictor,
     refit: Callable[[np.ndarray], BeliefModel],
@@ -99,6 +120,7 @@ def cross_fitted(
     *,
     n_folds: int = N_FOLDS,
     n_rows: int | None = None,
+    fold: np.ndarray | None = None,
     random_state: int = 0,
     progress: bool | str = False,
 ) -> CrossFit:
@@ -116,11 +138,16 @@ def cross_fitted(
         Function of that belief model that returns a policy fitted around it.
     n_rows
         Stop after the folds that hold so many rows; None = all folds. Nothing else ends it early.
+    fold
+        (N,) the fold of each row, 0 to `n_folds` - 1, or -1 for those that are in none, where `refit` need not fit a
+        clone of the model, as of `out_of_bag`; None = folds with the same share of each class.
     """
     rows, y = predictor.training_rows_, predictor.training_labels_
     if not predictor.schema_.tabular or unfitted_clone(predictor.estimator_) is None:
         return CrossFit([], 0, "no folds: the model cannot be fitted again (a callable, a torch module, images)")
-    fold = _folds_of_frequent(rows.values, y, n_folds, random_state)
+    clones = fold is None
+    if fold is None:
+        fold = _folds_of_frequent(rows.values, y, n_folds, random_state)
     if fold is None or len(np.unique(y)) < len(predictor.classes_):
         few = f"fewer than two classes with {n_folds} rows, a class without rows, or a column that one fold alone has"
         return CrossFit([], 0, f"no folds: {few}")
@@ -137,13 +164,14 @@ def cross_fitted(
             beliefs = refit(np.flatnonzero(fold == k))
         except Exception as error:  # a third-party model may raise any error on fewer rows
             return CrossFit([], refits, f"no folds: the model cannot be fitted on fewer rows ({error})")
-        refits += 1
+        refits += clones
         # Without a class: all of its rows have missing cells.
         if len(beliefs.predictor.classes_) == len(predictor.classes_) and len(held[k]):
             found.append(Fold(held[k], beliefs, policy_of(beliefs)))
     if not found:
         return CrossFit([], refits, "no folds: without any of them the model knows too few classes or categories")
-    return CrossFit(found, refits, f"{len(found)} of {n_folds} folds of the training rows")
+    held_by = "folds of the training rows" if clones else "members, each about training rows that it has not seen"
+    return CrossFit(found, refits, f"{len(found)} of {n_folds} {held_by}")
 
 
 def _folds_of_frequent(values: np.ndarray, y: np.ndarray, n_folds: int, random_state: int) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from askwise.epistemic.base import EpistemicEstimator
 from askwise.errors import InvalidInput
 from askwise.model.black_box import BlackBox, as_classifier
-from askwise.model.parts import has_resampling, split_pipeline, unfrozen
+from askwise.model.parts import has_resampling, reads_no_labels, split_pipeline, unfrozen
 from askwise.model.refitting import can_be_cloned, fit_quietly, reseeded
 from askwise.model.wrapped import FrozenModel
 from askwise.parameters import Choice, Jobs, Whole, check_limits
@@ -48,6 +48,11 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     random_state, n_jobs, progress
         Seed; parallel fits; whether to show a progress bar.
 
+    Attributes
+    ----------
+    estimators_ : list of the members
+    trained_on_ : (k, N) bool, whether a member was trained on a training row; None where members were given
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -75,11 +80,26 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     def around_the_mean(self) -> bool:
         return self.center == "mean"
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether members were trained here, each on a part of the rows and on no label of the others."""
+        return self.trained_on_ is not None and all(
+            reads_no_labels(split_pipeline(member)[0]) or has_resampling(member) for member in self.estimators_
+        )
+
+    def member_without(self, rows: np.ndarray) -> Any:
+        """A member that was trained on none of the training rows at the positions `rows`; None if there is none."""
+        if self.trained_on_ is None or not self.leaves_rows_out:
+            return None
+        unaware = np.flatnonzero(~self.trained_on_[:, rows].any(axis=1))
+        return self.estimators_[unaware[0]] if len(unaware) else None
+
     def _fit(self, predictor: SubsetPredictor) -> None:
         y = predictor.classes_[predictor.training_labels_]
         check_limits(self, {"resample": Choice(("bootstrap", "reseed")), "center": Choice(("primary", "mean"))})
         if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
             raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
+        self.trained_on_: np.ndarray | None = None
         if self.estimators is not None:
             self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
         else:
@@ -136,8 +156,10 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             steps, classifier = None, unfrozen(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []
-        for _ in range(self.n_members):
+        self.trained_on_ = np.zeros((self.n_members, len(y)), dtype=bool)
+        for k in range(self.n_members):
             chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
+            self.trained_on_[k, rows[chosen]] = True
             member = reseeded(clone(classifier), seed_from(rng))
             jobs.append(delayed(fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
         fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)

@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from askwise.errors import InvalidInput
+
+WITHOUT_LABELS = tuple(
+    f"sklearn.{part}." for part in ("compose", "decomposition", "impute", "pipeline", "preprocessing")
+)
+"""Where preparations are from that take no labels, but for those that say they require them."""
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
@@ -28,6 +34,15 @@ def has_resampling(estimator: Any) -> bool:
     """Whether a Pipeline of imbalanced-learn resamples the rows that it is trained on."""
     estimator = unfrozen(estimator)
     return isinstance(estimator, Pipeline) and any(_resamples(s) or has_resampling(s) for _, s in estimator.steps)
+
+
+def reads_no_labels(steps: Pipeline | None) -> bool:
+    """Whether the steps before a classifier are known to be fitted without looking at labels."""
+    if steps is None:
+        return True
+    parts = [part for part in steps.get_params().values() if hasattr(part, "fit")]
+    known = all(type(part).__module__.startswith(WITHOUT_LABELS) for part in parts)
+    return known and not any(get_tags(part).target_tags.required for part in parts)
 
 
 def _resamples(step: Any) -> bool:
