@@ -100,8 +100,8 @@ class DynamicFeatureSelector(FeatureAcquirer):
         Whatever acquires obeys them. Rules that contradict each other are refused.
     calibration
         ``"auto"`` calibrates the predictions from incomplete rows, and how likely a decision is final, on rows that the
-        model has not seen: those given to `fit`, or training rows, about which models that have not seen them are asked:
-        the members of the ensemble (each leaves out about a third of the rows), where there are five and their
+        model has not seen: those given to `fit`, or training rows, about which models are asked that have not seen
+        them: the members of the ensemble (each leaves out about a third of the rows), where there are five and their
         preparation reads no labels, otherwise clones fitted without a fold of the rows.
         The most probable class stays, and so does the model's own answer on complete rows. What the adaptation leaves
         open (the weights of ``"pooled"``, the kernel width) is chosen on the same rows. None: off. It is also

@@ -63,6 +63,7 @@ def test_rows_of_rare_classes_stay_with_every_model_and_few_rows_are_not_shared_
     trained_on = ensemble(GaussianNB()).trained_on_
     rare = np.where(np.arange(len(Y)) < 3, 9, Y)
     part = out_of_bag(X, np.unique(rare, return_inverse=True)[1], trained_on, random_state=0)
+    assert part is not None
     assert (part[:3] == -1).all()
     assert out_of_bag(X, Y, np.ones_like(trained_on), random_state=0) is None
 
