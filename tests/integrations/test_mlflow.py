@@ -59,9 +59,8 @@ def logged(selector, tmp_path_factory):
     place = tmp_path_factory.mktemp("mlflow")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{place}/mlflow.db")
-    mlflow.create_experiment("wards", artifact_location=(place / "artifacts").as_uri())
-    mlflow.set_experiment("wards")
-    with mlflow.start_run():
+    wards = mlflow.create_experiment("wards", artifact_location=(place / "artifacts").as_uri())
+    with mlflow.start_run(experiment_id=wards):  # set_experiment would stay in force for other tests
         yield log_model(selector, registered_model_name="ward")
     mlflow.set_tracking_uri(before)
 

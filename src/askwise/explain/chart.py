@@ -71,9 +71,9 @@ class Flowchart:
     >>> chart = selector.flowchart(X, max_depth=1)
     >>> print(chart.to_text().partition("Decides")[0])
     x3? (price 1)
-    ├─•under 0.5 => 0 █████████░ 92%, 35 rows, price 1
+    ├─•under 0.5 => 0 █████████░ 90%, 35 rows, price 1
     ├─ 0.5 to under 1.65 => 1 █████████░ 88%, 34 rows, price 1
-    └─ 1.65 or more => 2 █████████░ 94%, 31 rows, price 1
+    └─ 1.65 or more => 2 █████████░ 93%, 31 rows, price 1
     """
 
     root: Node

@@ -198,9 +198,8 @@ def log_model(selector: FeatureAcquirer, name: str = FOLDER, **options: Any) -> 
     >>> before = mlflow.get_tracking_uri()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    ...     _ = mlflow.create_experiment("iris", artifact_location=f"file://{folder}/artifacts")
-    ...     _ = mlflow.set_experiment("iris")
-    ...     with mlflow.start_run():
+    ...     iris = mlflow.create_experiment("iris", artifact_location=f"file://{folder}/artifacts")
+    ...     with mlflow.start_run(experiment_id=iris):
     ...         info = log_model(selector)
     ...     model = mlflow.pyfunc.load_model(info.model_uri)
     ...     print(model.predict(X.iloc[:1, :2], params={"method": "suggest", "budget": 1}))
