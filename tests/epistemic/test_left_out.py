@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -80,5 +82,9 @@ def test_sample_weights_and_preparations_that_read_labels_need_clones():
     weighted = DynamicFeatureSelector(model, random_state=0).fit(X, Y, sample_weight=np.ones(len(Y)))
     assert weighted.choices_["settling"]["refits"] == 5
     assert settled(make_pipeline(StandardScaler(), model))["refits"] == 0
+    nested = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), [0, 1]), remainder="passthrough"
+    )
+    assert settled(make_pipeline(nested, model))["refits"] == 0
     assert settled(make_pipeline(SelectKBest(k=5), model))["refits"] == 5
     assert not reads_no_labels(make_pipeline(StandardScaler(), TargetEncoder()))

@@ -11,10 +11,8 @@ from sklearn.utils import get_tags
 
 from askwise.errors import InvalidInput
 
-WITHOUT_LABELS = tuple(
-    f"sklearn.{part}." for part in ("compose", "decomposition", "impute", "pipeline", "preprocessing")
-)
-"""Where preparations are from that take no labels, but for those that say they require them."""
+WITHOUT_LABELS = {"compose", "decomposition", "impute", "pipeline", "preprocessing"}
+"""Parts of scikit-learn whose preparations take no labels, but for those that say they require them."""
 
 
 def split_pipeline(estimator: Any) -> tuple[Any, Any]:
@@ -41,7 +39,8 @@ def reads_no_labels(steps: Pipeline | None) -> bool:
     if steps is None:
         return True
     parts = [part for part in steps.get_params().values() if hasattr(part, "fit")]
-    known = all(type(part).__module__.startswith(WITHOUT_LABELS) for part in parts)
+    origins = [type(part).__module__.split(".") for part in parts]
+    known = all(origin[0] == "sklearn" and origin[1] in WITHOUT_LABELS for origin in origins)
     return known and not any(get_tags(part).target_tags.required for part in parts)
 
 
