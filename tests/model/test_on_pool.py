@@ -1,4 +1,4 @@
-"""Boosted trees, and classifiers at the end of a Pipeline, on completions that are never transformed."""
+"""Forests, boosted trees, and classifiers at the end of a Pipeline, on completions that are never transformed."""
 
 import warnings
 
@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +26,9 @@ from sklearn.preprocessing import (
 from tests.made import correlated_numbers, patients
 
 from askwise.epistemic import AuxiliaryEnsemble, BeliefModel
-from askwise.model.fast import pool_inputs, pool_trees
+from askwise.errors import InvalidInput
+from askwise.model.fast import pool_forests, pool_inputs, pool_trees
+from askwise.model.fast.pool_forests import PoolForests
 from askwise.model.fast.pool_inputs import PoolClassifiers, PoolLayers
 from askwise.predict import ConditionalPredictor
 
@@ -52,7 +54,7 @@ def beliefs(model, X, y):
 def asked_one_by_one(found, monkeypatch):
     """The same beliefs from a predictor that asks the model about every completion."""
     with monkeypatch.context() as patched:
-        for module in (pool_trees, pool_inputs):
+        for module in (pool_forests, pool_trees, pool_inputs):
             patched.setattr(module, "MOST_BYTES", 0)
         plain = found.predictor.with_model(found.predictor.model_)
         other = BeliefModel(plain, found.epistemic)
@@ -81,6 +83,49 @@ def test_answers_are_those_of_the_model_on_each_completion(monkeypatch):
         quick = found.believe(rows)
         assert_allclose(quick.answers, plain.answers, atol=1e-12)
         assert_allclose(quick.completions.answers, plain.completions.answers, atol=1e-12)
+
+
+def forest_tables():
+    numbers, labels = correlated_numbers(120, 5, CUTS)
+    holed = np.where(np.random.default_rng(1).random(numbers.shape) < 0.2, np.nan, numbers)
+    for kind in (RandomForestClassifier, ExtraTreesClassifier):
+        for X in (numbers, holed):
+            yield X, labels, kind(7, random_state=0, max_leaf_nodes=60)
+    yield numbers, labels, RandomForestClassifier(3, random_state=0, max_leaf_nodes=2, max_features=1)
+    noise = np.random.default_rng(2).normal(size=(120, 5))
+    yield noise, labels, RandomForestClassifier(3, random_state=0, min_impurity_decrease=0.1)  # trees of one leaf
+
+
+def test_forests_give_their_own_numbers(monkeypatch):
+    rng = np.random.default_rng(0)
+    for X, y, model in forest_tables():
+        found = beliefs(model.fit(X, y), X, y)
+        assert isinstance(found._joined._on_pool, PoolForests)
+        rows = found.predictor._encode(X[:40])
+        rows = rows.masked(rng.random(rows.values.shape) < 0.5)
+        plain, quick = asked_one_by_one(found, monkeypatch).believe(rows), found.believe(rows)
+        assert np.array_equal(quick.answers, plain.answers)
+        assert np.array_equal(quick.completions.answers, plain.completions.answers)
+
+
+def test_forests_refuse_what_single_precision_cannot_hold():
+    X, y = correlated_numbers(120, 5, CUTS)
+    found = beliefs(RandomForestClassifier(3, random_state=0).fit(X, y), X, y)
+    rows = found.predictor._encode(np.array([[1e39, np.nan, np.nan, np.nan, np.nan]]))
+    with pytest.raises(InvalidInput, match=r"RandomForestClassifier cannot take these rows .*too large"):
+        found.believe(rows)
+
+
+def test_forests_with_large_trees_or_without_missing_cells_are_asked_as_before():
+    X, y = correlated_numbers(400, 5, CUTS)
+    large = ConditionalPredictor(RandomForestClassifier(3, random_state=0).fit(X, y[::-1]), random_state=0)
+    assert large.fit(X, y)._on_pool is None
+    increasing = RandomForestClassifier(3, random_state=0, max_leaf_nodes=8, monotonic_cst=[1, 0, 0, 0, 0])
+    positive = X[:, 0] > 0
+    found = ConditionalPredictor(increasing.fit(X, positive), random_state=0).fit(X, positive)
+    assert isinstance(found._on_pool, PoolForests)
+    holed = found._encode(np.where(X < -1, np.nan, X))
+    assert pool_forests.pool_forests(found.model_, [found.model_], holed) is None
 
 
 def one_hot(model, sparse_threshold=1.0):
@@ -196,7 +241,7 @@ def test_models_that_do_not_fit_are_asked_as_before():
         (X, make_pipeline(PCA(), boosting())),  # an input depends on several columns
         (X, make_pipeline(FunctionTransformer(product_where_both_are_large), boosting())),  # in rare rows only
         (X, make_pipeline(KNNImputer(), LogisticRegression())),
-        (X, RandomForestClassifier(3, random_state=0)),
+        (np.hstack([X] * 11), RandomForestClassifier(3, random_state=0)),  # many columns
         (categories, boosting(categorical_features="from_dtype")),
     ):
         found = ConditionalPredictor(model.fit(table, y), random_state=0).fit(table, y)

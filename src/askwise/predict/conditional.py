@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.errors import InvalidInput
+from askwise.model.fast.pool_forests import pool_forests
 from askwise.model.fast.pool_inputs import AnswerOnPool, pool_classifiers, prepared_alike
 from askwise.model.fast.pool_trees import pool_trees
 from askwise.model.wrapped import FrozenModel
@@ -308,7 +309,8 @@ class ConditionalPredictor(SubsetPredictor):
         pool, models = EncodedRows(self.pool_), prepared_alike(self.model_)
         if models is None or len(pool) < 2:
             return None
-        return pool_trees(self.model_, models, pool) or pool_classifiers(self.model_, models, pool)
+        ways = (pool_forests, pool_trees, pool_classifiers)
+        return next((found for way in ways if (found := way(self.model_, models, pool)) is not None), None)
 
     @cached_property
     def _pool_answers(self) -> np.ndarray | None:
