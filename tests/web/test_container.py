@@ -15,7 +15,7 @@ import typer
 from askwise.cli.app import app
 from askwise.web.callers import read_tokens
 from askwise.web.database import connect
-from askwise.web.security import check_bind
+from askwise.web.guard import check_bind
 
 ROOT = Path(__file__).parents[2]
 TOKENS = "/run/secrets/askwise_tokens"

@@ -26,8 +26,7 @@ from askwise.web import logs
 from askwise.web.app import create_app
 from askwise.web.callers import read_tokens
 from askwise.web.database import connect, migrate
-from askwise.web.guard import PromptProtocol
-from askwise.web.security import check_bind
+from askwise.web.guard import PromptProtocol, check_bind
 from askwise.web.settings import Settings
 
 TOKENS = {"ann": "ann-has-this-token", "bob from ward 3": "bob-has-that-token"}

@@ -164,7 +164,7 @@ def _tell(text: str) -> None:
 def _run(settings: Settings) -> None:
     """Check everything, bring the database up to date, then listen until the process is ended."""
     from askwise.web.callers import read_tokens, trusted_proxy
-    from askwise.web.security import check_bind
+    from askwise.web.guard import check_bind
 
     named = bool(read_tokens(settings.token_file)) | (trusted_proxy(settings) is not None)
     check_bind(settings.host, named)

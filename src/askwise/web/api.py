@@ -69,7 +69,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def the_service(request: Request) -> Service:
+async def the_service(request: Request) -> Service:
     """The service of the application."""
     service: Service = request.app.state.service
     return service

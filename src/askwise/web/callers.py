@@ -1,13 +1,16 @@
-"""Who is asking, and what they may do: by a token, or by the name that a reverse proxy has found out."""
+"""Who is asking, what they may do, and how often: by a token, or by the name that a reverse proxy has found out."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
+import math
 import re
+import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +26,9 @@ ROLES = ("reader", "clerk", "admin")
 EVERYBODY = "*"
 OWN_HEADERS = ("authorization", "connection", "content-length", "content-type", "cookie", "host", "transfer-encoding")
 """Headers that mean something else, and that clients send."""
+MOST_CLIENTS = 10_000
+BURST_SECONDS = 5.0
+"""A client that was quiet may ask as much at once as in so many seconds."""
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 
@@ -263,6 +269,43 @@ def _plain_name(value: bytes, header: str) -> str:
     return name
 
 
+class RateLimit:
+    """A token bucket per client, in one process.
+
+    Parameters
+    ----------
+    rate
+        Requests per second and client; 0 = no limit.
+    clock
+        Seconds that only go forward.
+
+    Examples
+    --------
+    >>> limit = RateLimit(1, clock=lambda: 0.0)
+    >>> [limit.wait("ward 3") for _ in range(6)]
+    [0, 0, 0, 0, 0, 1]
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._most = max(1.0, BURST_SECONDS * rate)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client: requests left, and when
+
+    def wait(self, client: str) -> int:
+        """Count a request; seconds to wait if it is one too many, 0 if not."""
+        if self._rate <= 0:
+            return 0
+        now = self._clock()
+        left, then = self._left.pop(client, (self._most, now))
+        left = min(self._most, left + (now - then) * self._rate)
+        allowed = left >= 1
+        self._left[client] = (left - 1 if allowed else left, now)
+        while len(self._left) > MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return 0 if allowed else math.ceil((1 - left) / self._rate)
+
+
 class Callers:
     """All who may ask: the holders of tokens, and those whom the proxy names.
 
@@ -272,6 +315,8 @@ class Callers:
         Those of the token file.
     proxy
         The reverse proxy, if there is one.
+    rate
+        Requests per second and client; 0 = no limit.
 
     Examples
     --------
@@ -279,17 +324,36 @@ class Callers:
     'local'
     """
 
-    def __init__(self, tokens: Tokens, proxy: TrustedProxy | None) -> None:
+    def __init__(self, tokens: Tokens, proxy: TrustedProxy | None, rate: float = 0.0) -> None:
         self.tokens, self.proxy = tokens, proxy
+        self._limit = RateLimit(rate)
 
     def __bool__(self) -> bool:
         """Whether anybody is asked who they are."""
         return bool(self.tokens) or self.proxy is not None
 
-    def caller(self, method: str, headers: RawHeaders, peer: str) -> Caller | None:
-        """Who asks; None = nobody who may. Two names in one request are refused."""
-        if not self:
-            return LOCAL
+    def caller(self, method: str, headers: RawHeaders, peer: str) -> Caller:
+        """Who asks; refused if it is nobody who may, or if there are too many requests."""
+        try:
+            found = self._named(method, headers, peer) if self else LOCAL
+        except Refused:
+            self._count(f"address {peer}")
+            raise
+        self._count(f"address {peer}" if found is None else f"name {found.name}")
+        if found is None:
+            message = "A valid token is needed: Authorization: Bearer <token>."
+            if not self.tokens:
+                message = "The proxy in front of this server must say who asks; come through it."
+            raise Refused(401, message, "Authorization", headers={"WWW-Authenticate": "Bearer"})
+        return found
+
+    def _count(self, client: str) -> None:
+        wait = self._limit.wait(client)
+        if wait:
+            raise Refused(429, f"Too many requests. Wait {wait} s.", headers={"Retry-After": str(wait)})
+
+    def _named(self, method: str, headers: RawHeaders, peer: str) -> Caller | None:
+        """Who says so by a token or by the proxy; None = nobody who may. Two names in one request are refused."""
         named = None if self.proxy is None else self.proxy.caller(headers, peer)
         given = [_BEARER.fullmatch(value.decode("latin-1")) for name, value in headers if name == b"authorization"]
         token = given[0] if len(given) == 1 else None

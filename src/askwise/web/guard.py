@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import re
 import time
@@ -14,12 +15,24 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from askwise.errors import InvalidInput
 from askwise.web.failures import JsonResponse, Refused, failure
 from askwise.web.logs import log
-from askwise.web.security import HEADERS, is_loopback
 from askwise.web.service import Service
 from askwise.web.settings import Settings
 
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+"""What tells browsers to load and show nothing else."""
 _PORT = re.compile(r":\d*$")
 OPEN = "/api/openapi.json"
 """What of /api is answered to everybody."""
@@ -27,6 +40,23 @@ STALLED_SECONDS = 60.0
 """How long a client may read nothing of its response."""
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 """What a connection too many is answered."""
+
+
+def check_bind(host: str, authenticated: bool) -> None:
+    """Refuse to listen to other machines where nobody is asked who they are."""
+    if not authenticated and not is_loopback(host):
+        raise InvalidInput(
+            f"--host {host} can be reached from other machines, so it needs --token-file FILE with lines name:token, "
+            "or --trusted-header and --trusted-proxy. Without one, askwise serve listens on 127.0.0.1 only."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine only; names other than localhost are not looked up and count as public."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Guard:
@@ -95,7 +125,8 @@ class Guard:
         """Leave who asks to the endpoints before the body is read: nobody waits for a stranger's."""
         address = scope["client"][0] if scope["client"] else ""
         try:
-            scope.setdefault("state", {})["by"] = self._service.caller(scope["method"], scope["headers"], address)
+            found = self._service.callers.caller(scope["method"], scope["headers"], address)
+            scope.setdefault("state", {})["by"] = found
         except Refused as refused:
             return refused.response()
         return None

@@ -6,13 +6,11 @@ import os
 from typing import Any
 
 from askwise.persistence.folder import read_key
-from askwise.web.callers import Caller, Callers, RawHeaders, read_tokens, trusted_proxy
+from askwise.web.callers import Callers, read_tokens, trusted_proxy
 from askwise.web.cases import Cases
 from askwise.web.checks import Checks
 from askwise.web.description import Description
-from askwise.web.failures import Refused
 from askwise.web.metrics import Metrics
-from askwise.web.security import RateLimit
 from askwise.web.settings import Settings
 from askwise.web.store import Store
 
@@ -31,7 +29,7 @@ class Service:
     def __init__(self, selector: Any, settings: Settings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.callers = Callers(read_tokens(settings.token_file), trusted_proxy(settings))
+        self.callers = Callers(read_tokens(settings.token_file), trusted_proxy(settings), settings.rate)
         self.description = Description(selector, settings.folder, settings.key_file)
         self.store = Store(settings.url, settings.database_seconds)
         model = self.description.model
@@ -39,24 +37,3 @@ class Service:
         self.checks = Checks(selector, model, self.store, settings.check, key, settings.subgroup)
         at_once = max(1, (os.cpu_count() or 1) // settings.workers)
         self.cases = Cases(selector, self.description, self.store, at_once, self.metrics.replayed, self.checks)
-        self._limit = RateLimit(settings.rate)
-
-    def caller(self, method: str, headers: RawHeaders, address: str) -> Caller:
-        """Who asks; refused if it is nobody who may, or if there are too many requests."""
-        try:
-            found = self.callers.caller(method, headers, address)
-        except Refused:
-            self._count(f"address {address}")
-            raise
-        self._count(f"address {address}" if found is None else f"name {found.name}")
-        if found is None:
-            message = "A valid token is needed: Authorization: Bearer <token>."
-            if not self.callers.tokens:
-                message = "The proxy in front of this server must say who asks; come through it."
-            raise Refused(401, message, "Authorization", headers={"WWW-Authenticate": "Bearer"})
-        return found
-
-    def _count(self, client: str) -> None:
-        wait = self._limit.wait(client)
-        if wait:
-            raise Refused(429, f"Too many requests. Wait {wait} s.", headers={"Retry-After": str(wait)})
