@@ -17,11 +17,11 @@ import askwise
 from askwise.errors import InvalidInput
 from askwise.table.columns import plain
 from askwise.web.cases import Cases
-from askwise.web.database import connect, migrate
+from askwise.web.database import migrate
 from askwise.web.description import Description
 from askwise.web.failures import Refused
 from askwise.web.messages import NewCase, NewEvent
-from askwise.web.store import METADATA, Key, Store
+from askwise.web.store import METADATA, Key, Store, connect
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,10 @@ from askwise.persistence.saving import save
 from askwise.table.desk import Desk, Shown
 from askwise.web.app import create_app
 from askwise.web.checks import EARLY, OPEN, Checks
-from askwise.web.database import connect, migrate
+from askwise.web.database import migrate
 from askwise.web.description import version_of
 from askwise.web.settings import Settings
-from askwise.web.store import ENDED, Store
+from askwise.web.store import ENDED, Store, connect
 
 COLUMNS = ["age", "lab", "culture", "scan"]
 

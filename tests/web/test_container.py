@@ -14,8 +14,8 @@ import typer
 
 from askwise.cli.app import app
 from askwise.web.callers import read_tokens
-from askwise.web.database import connect
 from askwise.web.guard import check_bind
+from askwise.web.store import connect
 
 ROOT = Path(__file__).parents[2]
 TOKENS = "/run/secrets/askwise_tokens"

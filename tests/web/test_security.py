@@ -25,9 +25,10 @@ from askwise.errors import InvalidInput
 from askwise.web import logs
 from askwise.web.app import create_app
 from askwise.web.callers import read_tokens
-from askwise.web.database import connect, migrate
+from askwise.web.database import migrate
 from askwise.web.guard import PromptProtocol, check_bind
 from askwise.web.settings import Settings
+from askwise.web.store import connect
 
 TOKENS = {"ann": "ann-has-this-token", "bob from ward 3": "bob-has-that-token"}
 

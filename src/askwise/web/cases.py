@@ -56,6 +56,7 @@ class Opened:
         self.id, self.label, self.created, self.by, self.model = start.case_id, label, start.at, start.by, start.model
         self.version, self.state, self.updated = start.version, "open", start.at
         self.checked = bool(start.value.get("checked"))
+        self._has_deadline = start.value.get("deadline") is not None
         self._session, self._desk = session, desk
         self._view: dict[str, Any] | None = None
         self._why: Reasons | None = None
@@ -107,16 +108,21 @@ class Opened:
 
     def apply(self, kind: str, feature: str | None, value: Any, at: str) -> None:
         """What an event of a time does to the session; if that fails, nothing is changed."""
-        passed = (datetime.fromisoformat(at) - datetime.fromisoformat(self.created)).total_seconds() / 3600
         if kind == "answer":
             self._session.answer(str(feature), value)
         elif kind == "order":
-            self._session.order(str(feature), value, max(passed, self._session.time))
+            self._session.order(str(feature), value, self._hours(at))
         elif kind == "unavailable":
             self._session.unavailable(str(feature))
         elif kind == "undo":
             self._session.undo()
-        self._session.at(max(passed, self._session.time))
+        if self._has_deadline:  # nothing else depends on the time
+            self._session.at(self._hours(at))
+
+    def _hours(self, at: str) -> float:
+        """Hours since the start; clocks may go back, a session does not."""
+        passed = datetime.fromisoformat(at) - datetime.fromisoformat(self.created)
+        return max(passed.total_seconds() / 3600, self._session.time)
 
     def advance(self, kind: str, at: str) -> None:
         """Count an event that was applied."""
@@ -211,14 +217,14 @@ class Cases:
     def add(self, case_id: str, request: NewEvent, by: str, key: Key | None = None) -> dict[str, Any]:
         """Add an event to a case; of two for the same version, one is added and the other refused."""
         with self._lock(case_id):
-            opened = self._open(self._row(case_id))
+            opened = self._seen(case_id, request.version)
             if request.version != opened.version:
                 raise _conflict(opened)
             self._check(request, opened.state)
             event = self._carry_out(request, by, opened)
             try:
                 self._store.append(opened.row, event, _key_for(key, event))
-            except Conflict:  # another process was faster
+            except Conflict:  # another process was faster, or has deleted the case
                 raise _conflict(self._open(self._row(case_id))) from None
             self._keep(opened)
             return opened.view
@@ -288,6 +294,12 @@ class Cases:
             )
             opened.advance(event.type, event.at)
             return _with_outcome(event, opened, before["spent"])
+
+    def _seen(self, case_id: str, version: int) -> Opened:
+        """The case as it is in memory, if that is the version that was seen; whether it is the last, writing shows."""
+        with self._guard:
+            kept = self._kept.get(case_id)
+        return kept if kept is not None and kept.version == version else self._open(self._row(case_id))
 
     def _row(self, case_id: str) -> CaseRow:
         row = self._store.case(case_id)

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from askwise.errors import AskwiseError
+from askwise.web.messages import WITHOUT_CONTROLS
 
 
 class JsonResponse(Response):
@@ -71,7 +72,10 @@ def _message(errors: Sequence[Any]) -> str:
         return (
             "must be a number, true, false, text, or an object of them for a group" if several else "must be a number"
         )
-    return str((told or errors)[0]["msg"]).removeprefix("Value error, ")
+    first = (told or errors)[0]
+    if first.get("ctx", {}).get("pattern") == WITHOUT_CONTROLS:
+        return "must not hold control characters"
+    return str(first["msg"]).removeprefix("Value error, ")
 
 
 class Refused(AskwiseError):  # noqa: N818 - an answer to a request, not a fault
