@@ -95,7 +95,7 @@ class Acquisition:
         self.waiting: np.ndarray | None = None  # (n, M) time until what is pending is back; None = nothing
         self.until: np.ndarray | None = None  # (n,) time until a deadline; None = there is none
         self._whole: tuple[Acquisition, np.ndarray] | None = None  # the state that this one is part of, and the rows
-        self._priced: tuple[np.ndarray, np.ndarray] | None = None  # a mask, and the prices where these are known
+        self._priced: tuple[np.ndarray, np.ndarray | None, np.ndarray] | None = None  # amounts of a mask and of pending
         self._belief: Belief | None = None
         self._outdated = np.ones(len(rows), dtype=bool)
 
@@ -126,27 +126,26 @@ class Acquisition:
 
     @property
     def amounts_now(self) -> np.ndarray:
-        """(n, M, R) what each feature takes of each resource now."""
-        return np.stack([self.prices_now, *map(self._now, range(1, self.remaining.shape[1]))], axis=2)
+        """(n, M, R) what each feature takes of each resource now; computed once per state.
 
-    def _now(self, k: int) -> np.ndarray:
-        """(n, M) what each feature takes now of resource number `k`; what is out has paid the set-up, and itself."""
-        prices = self.prices.of(self.prices.resources[k])
-        if self.pending is None:
-            return prices.now(self.mask)
-        over = self.prices.resources[k] != TIME  # a set-up that is not over saves no time yet
-        return np.where(self.pending, 0.0, prices.now(self.mask | self.pending if over else self.mask))
+        What is out has paid the set-up, and itself.
+        """
+        if self._priced is None or self._priced[0] is not self.mask or self._priced[1] is not self.pending:
+            now = np.empty((self.remaining.shape[1], *self.mask.shape))  # each resource is one block
+            for k, (name, prices) in enumerate(zip(self.prices.resources, self.prices.parts, strict=True)):
+                if self.pending is None:
+                    now[k] = prices.now(self.mask)
+                else:
+                    over = name != TIME  # a set-up that is not over saves no time yet
+                    now[k] = np.where(self.pending, 0.0, prices.now(self.mask | self.pending if over else self.mask))
+            now.flags.writeable = False
+            self._priced = self.mask, self.pending, now.transpose(1, 2, 0)
+        return self._priced[2]
 
     @property
     def prices_now(self) -> np.ndarray:
-        """(n, M) what each feature costs now, in money; computed once per state."""
-        if self.pending is not None:
-            return self._now(0)
-        if self._priced is None or self._priced[0] is not self.mask:
-            now = self.prices.now(self.mask)
-            now.flags.writeable = False
-            self._priced = self.mask, now
-        return self._priced[1]
+        """(n, M) what each feature costs now, in money."""
+        return self.amounts_now[:, :, 0]
 
     @property
     def complete(self) -> np.ndarray:
@@ -221,13 +220,12 @@ class Acquisition:
 
     def within(self) -> np.ndarray:
         """(n, M) features that what is left of every resource pays for, and whose results are back by the deadline."""
-        found = np.asarray(affordable(self.prices_now, self.remaining[:, :1]))
-        for k in range(1, self.remaining.shape[1]):
-            found = found & affordable(self._now(k), self.remaining[:, [k]])
+        now = self.amounts_now
+        found = np.asarray(affordable(now, self.remaining[:, None])).all(axis=2)
         if self.until is not None:
-            hours = self._now(self.prices.resources.index(TIME)) if self.prices.time is not None else 0.0
+            hours = now[:, :, self.prices.resources.index(TIME)] if self.prices.time is not None else 0.0
             found = found & affordable(hours, self.until[:, None])
-        return found
+        return np.asarray(found)
 
     def order(self, feature: int, hours: float | None = None) -> np.ndarray:
         """Pay for a feature of the one case now, whose value comes later by `receive`; returns (R,) what it takes.
@@ -235,7 +233,7 @@ class Acquisition:
         Time passes once the result is back, so that results that are out together take the longest. `hours` is how long
         it takes, None = as in the prices.
         """
-        paid = self.amounts_now[0, feature]
+        paid = self.amounts_now[0, feature].copy()
         wanted = np.zeros_like(self.mask)
         wanted[0, feature] = True
         charged = paid.copy()
@@ -312,9 +310,7 @@ class Acquisition:
         """Acquire ``features[r]`` (-1 = nothing), whose cells are in `cells` (n, D); returns (n, R) what is paid."""
         rows = np.flatnonzero(features >= 0)
         paid = np.zeros(self.remaining.shape)
-        paid[rows, 0] = self.prices_now[rows, features[rows]]
-        for k in range(1, self.remaining.shape[1]):
-            paid[rows, k] = self._now(k)[rows, features[rows]]
+        paid[rows] = self.amounts_now[rows, features[rows]]
         if self.waiting is not None:  # time passes until a result is back, for all that is out
             time = self.prices.resources.index(TIME)
             paid[rows, time] += self.waiting[rows, features[rows]]

@@ -400,23 +400,23 @@ class Session:
         their prices. `hint` says that one could stop. Most of the time is that of `outcomes`: without them, nothing
         is said of likely answers, and `change` is None.
         """
-        desk, suggestion = Desk.checked(desk), self.suggest()
+        desk, suggestion, said = Desk.checked(desk), self.suggest(), self._said(self._trace[-1])
         if suggestion is not None and suggestion.feature in self._pilots:
-            return why_pilot(self._state, suggestion, desk)
+            return why_pilot(said, suggestion, desk)
         if suggestion is not None and self._advised is not None:
             return why_checked(self._state, suggestion, self._advised, desk)
         if suggestion is None:
-            found = why_finished(self._state, self._stop, self._guarantee(), desk)
+            found = why_finished(self._state, said, self._stop, self._guarantee(), desk)
             if self._out and found["advice"] == "nothing left":
                 names = ", ".join(desk.label(each["feature"]) for each in self._out)
-                said = f"Wait for {names}: nothing more is worth ordering meanwhile."
-                found |= {"advice": "wait", "reason": said, "text": said}
+                why = f"Wait for {names}: nothing more is worth ordering meanwhile."
+                found |= {"advice": "wait", "reason": why, "text": why}
             handed = self._handed_over()
             if found["advice"] != "wait" and handed is not None and handed["advice"] == "hand over":
-                said = f"Hand this case to a person: {handed['reason']}."
-                found |= {"advice": "hand over", "reason": said, "text": said}
+                why = f"Hand this case to a person: {handed['reason']}."
+                found |= {"advice": "hand over", "reason": why, "text": why}
             return found
-        return why_next(self._state, self._policy, suggestion, desk, outcomes)
+        return why_next(self._state, said, self._policy, suggestion, desk, outcomes)
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter a value: a scalar, or a dict of columns for a group. The feature is charged at its current price.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +10,12 @@ import numpy as np
 
 from askwise.acquisition import Acquisition
 from askwise.case.answers_ahead import AnswersAhead, answers_ahead
-from askwise.case.results import Alternative, Reasons
-from askwise.explain import percent
+from askwise.case.results import Alternative, Reasons, State
 from askwise.policy.base import Policy
 from askwise.stopping.calibrated_stop import CalibratedStop
 from askwise.stopping.pays_off import PaysOff
 from askwise.stopping.rules import Stopping
-from askwise.table.columns import plain
-from askwise.table.desk import Desk
+from askwise.table.desk import Desk, percent
 from askwise.table.prices import MONEY, affordable
 from askwise.value import by_rule
 
@@ -29,34 +28,37 @@ LEAST_GAIN = 0.001
 """Nats; an answer that is expected to tell less than this hardly ever changes the decision."""
 
 
-def why_next(state: Acquisition, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True) -> Reasons:
-    """Why `suggestion` comes next in the one case of `state`; see `Session.why`."""
+def why_next(
+    state: Acquisition, said: State, policy: Policy, suggestion: Suggestion, desk: Desk, outcomes: bool = True
+) -> Reasons:
+    """Why `suggestion` comes next in the one case of `state`, of which this is `said`; see `Session.why`."""
     ahead = answers_ahead(state, state.schema.position(suggestion.feature)) if outcomes else None
-    (decision, probability), novel = _decision_now(state), _is_novel(state)
+    (decision, probability), novel = _decision_now(said), _is_novel(said)
+    weighed = dict(zip(state.schema.features, state.weighed_now[0].tolist(), strict=True))  # 0 = free
     found: Reasons = {
         "advice": "ask",
         "decision": decision,
         "probability": probability,
         "feature": suggestion.feature,
         "price": suggestion.cost,
-        "reason": _reason(state, policy, suggestion),
+        "reason": "It is free." if weighed[suggestion.feature] == 0 else _reason(state, policy),
         "change": None if ahead is None else ahead.change,
         "outcomes": [] if ahead is None else [asdict(group) for group in ahead.groups],
-        "alternatives": _alternatives(state, policy, suggestion),
-        "hint": None if novel else _hint(state, policy, suggestion, decision, probability),
+        "alternatives": _alternatives(state, policy, suggestion, weighed),
+        "hint": None if novel else _hint(policy, suggestion, weighed, decision, probability),
         "text": "",
     }
     found["text"] = _in_words(found, suggestion, ahead, desk, novel)
     return found
 
 
-def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | None, desk: Desk) -> Reasons:
+def why_finished(state: Acquisition, said: State, stop: Stopping | None, guarantee: str | None, desk: Desk) -> Reasons:
     """Why nothing more is suggested in the one case of `state`."""
     stopped = stop is not None and bool(stop.stops(state)[0]) and bool(state.buyable().any())
-    novel = _is_novel(state)
+    novel = _is_novel(said)
     reason = _stopped(stop, novel) if stopped else _nothing_left(state, desk)
     promise = guarantee if stopped and isinstance(stop, CalibratedStop) else None
-    decision, probability = _decision_now(state)
+    decision, probability = _decision_now(said)
     found: Reasons = {
         "advice": "stop" if stopped else "nothing left",
         "decision": decision,
@@ -74,17 +76,16 @@ def why_finished(state: Acquisition, stop: Stopping | None, guarantee: str | Non
     return found
 
 
-def _reason(state: Acquisition, policy: Policy, suggestion: Suggestion) -> str:
-    if _weighed(state, suggestion.feature) == 0:
-        return "It is free."
+def _reason(state: Acquisition, policy: Policy) -> str:
     if state.pending is not None and policy.compares_gains:
         return "Beyond the results that are out, it is expected to tell most for its price."
-    return policy.reason_in(state)
+    limited = bool(np.isfinite(state.left[0]))
+    return (policy.reason_under_budget if limited else None) or policy.reason
 
 
-def why_pilot(state: Acquisition, suggestion: Suggestion, desk: Desk) -> Reasons:
+def why_pilot(said: State, suggestion: Suggestion, desk: Desk) -> Reasons:
     """Why a pilot item comes next: because the rules of the house scatter it in."""
-    decision, probability = _decision_now(state)
+    decision, probability = _decision_now(said)
     then = suggestion.ranking[1:][:MOST_ALTERNATIVES]
     found: Reasons = {
         "advice": "ask",
@@ -100,45 +101,41 @@ def why_pilot(state: Acquisition, suggestion: Suggestion, desk: Desk) -> Reasons
         "text": "",
     }
     others = "; ".join(f"{desk.label(name)} ({desk.money(price)})" for name, price, _ in then)
-    lines = [f"Next: {suggestion.feature}. {found['reason']}", _so_far(found, _is_novel(state)), f"Then: {others}."]
+    lines = [f"Next: {suggestion.feature}. {found['reason']}", _so_far(found, _is_novel(said)), f"Then: {others}."]
     found["text"] = "\n".join(lines)
     return found
 
 
-def _decision_now(state: Acquisition) -> tuple[Any, float]:
+def _decision_now(said: State) -> tuple[Any, float]:
     """The label of the current decision, and its probability."""
-    proba = state.belief.proba
-    decision = int(state.beliefs.decisions(proba)[0])
-    return plain(state.beliefs.predictor.classes_[decision]), float(proba[0, decision])
+    return said["prediction"], said["probabilities"][str(said["prediction"])]
 
 
-def _alternatives(state: Acquisition, policy: Policy, suggestion: Suggestion) -> list[Alternative]:
+def _alternatives(
+    state: Acquisition, policy: Policy, suggestion: Suggestion, weighed: Mapping[str, float]
+) -> list[Alternative]:
     """The next best features with their prices and, where the policy compares gains, their share of the best gain.
 
     Gains are weighed against prices by the rule of the policy.
     """
     best = suggestion.gain
-    comparable = policy.compares_gains and _weighed(state, suggestion.feature) > 0 and np.isfinite(best) and best > 0
+    comparable = policy.compares_gains and weighed[suggestion.feature] > 0 and np.isfinite(best) and best > 0
     compared = suggestion.ranking[: 1 + MOST_ALTERNATIVES]
-    now = state.weighed_now[0]
-    prices = np.array([now[state.schema.position(name)] for name, _, _ in compared])
+    prices = np.array([weighed[name] for name, _, _ in compared])
     gains = np.array([max(gain, 0.0) for _, _, gain in compared]) * prices  # those of the ranking are per price
-    weighed = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
-    comparable &= bool(weighed[0] >= weighed.max())  # a plan can rank a feature of lower gain first
+    ranked = by_rule(gains, prices, getattr(policy, "price_rule", "per price"), state.left[0])
+    comparable &= bool(ranked[0] >= ranked.max())  # a plan can rank a feature of lower gain first
     return [
-        {"feature": name, "price": price, "relative_gain": float(share / weighed[0]) if comparable and paid else None}
-        for (name, price, _), share, paid in zip(compared[1:], weighed[1:], prices[1:], strict=True)
+        {"feature": name, "price": price, "relative_gain": float(share / ranked[0]) if comparable and paid else None}
+        for (name, price, _), share, paid in zip(compared[1:], ranked[1:], prices[1:], strict=True)
     ]
 
 
-def _weighed(state: Acquisition, feature: str) -> float:
-    """What the gain of a feature is divided by now; 0 = it is free."""
-    return float(state.weighed_now[0, state.schema.position(feature)])
-
-
-def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion, decision: Any, probability: float) -> str | None:
+def _hint(
+    policy: Policy, suggestion: Suggestion, weighed: Mapping[str, float], decision: Any, probability: float
+) -> str | None:
     """Whether one could stop although the case goes on; not for a case that is unlike what was seen in training."""
-    most = max(gain * (_weighed(state, name) or 1.0) for name, _, gain in suggestion.ranking)
+    most = max(gain * (weighed[name] or 1.0) for name, _, gain in suggestion.ranking)
     if policy.compares_gains and most < LEAST_GAIN:
         return "You could stop: no further answer is expected to change the decision."
     if probability >= CONFIDENT:
@@ -150,8 +147,9 @@ def _hint(state: Acquisition, policy: Policy, suggestion: Suggestion, decision: 
     return None
 
 
-def _is_novel(state: Acquisition) -> bool:
-    return state.beliefs.novelty is not None and bool(state.beliefs.excess(state.belief, state.rows)[0] > 0)
+def _is_novel(said: State) -> bool:
+    """Whether the case is unlike the training rows, as far as that was measured."""
+    return bool(said["novelty"])
 
 
 def _in_words(found: Reasons, suggestion: Suggestion, ahead: AnswersAhead | None, desk: Desk, novel: bool) -> str:

@@ -97,7 +97,7 @@ def read_price_list(
     try:
         prices.resolve(schema.features)
         currency = currencies[0] if currencies else None
-        desk = Desk.checked(Desk(currency, features, reference=reference, reasons=reasons))
+        desk = Desk(currency, features, reference=reference, reasons=reasons)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     return prices, desk

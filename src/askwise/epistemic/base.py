@@ -62,8 +62,8 @@ class EpistemicEstimator(BaseEstimator):
         return predictor.with_model(stack([predictor.model_, *self._models]))
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        """`belief` with what this estimator adds, if the members could not be called together with the model."""
-        if not self._separate or belief.members is not None:
+        """`belief`, which has no members from a call together with the model, with what this estimator adds."""
+        if not self._separate:
             return belief
         return belief.with_members([member.proba(rows, leave_out) for member in self._separate])
 

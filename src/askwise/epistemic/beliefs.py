@@ -133,12 +133,18 @@ class BeliefModel:
         self.novelty = novelty
         self.error_costs = error_costs
         self.calibration = calibration
-        _ = self._joined  # made now: no question changes a fitted object; saved without it, and made again
+        # Made now: no question changes a fitted object; saved without them, and made again.
+        _ = self._joined, self.around_the_mean
 
     @cached_property
     def _joined(self) -> SubsetPredictor:
         """The predictor with the members beside its model."""
         return self.predictor if self.epistemic is None else self.epistemic.joined(self.predictor)
+
+    @cached_property
+    def around_the_mean(self) -> bool:
+        """Whether e is the divergence of the members from their mean (Eq. 17)."""
+        return self.epistemic is not None and self.epistemic.around_the_mean
 
     def settle(self, **chosen: Any) -> None:
         """Set fitted attributes of the predictor that are chosen on unseen rows; the members use them as well."""
@@ -217,7 +223,8 @@ class BeliefModel:
             belief = self.predictor.believe(rows, previous=previous, leave_out=leave_out)
         else:
             belief = self._joined.believe(rows, previous=previous, leave_out=leave_out)
-            belief = self.epistemic.extended(belief, rows, leave_out)
+            if belief.members is None:
+                belief = self.epistemic.extended(belief, rows, leave_out)
         answers = belief.answers if self.calibration is None else self._calibrated(belief.answers, rows)
         belief = replace(belief, answers=answers, complete=np.asarray(rows.observed.all(axis=1)))
         return belief if inverse is None else belief.take(inverse)
@@ -256,14 +263,7 @@ class BeliefModel:
 
     def assess(self, belief: Belief, rows: EncodedRows) -> Assessment:
         """Prediction, decision, agreement and uncertainties of the belief about `rows`."""
-        decision = self.decisions(belief.proba)
-        uncertainty = self.uncertainty(belief, rows)
-        return Assessment(belief.proba, decision, self.agreement(belief), self.final(belief), uncertainty)
-
-    def agreement(self, belief: Belief) -> np.ndarray:
-        """(n,) raw agreement: the share of the votes for the decision taken, 1 for a complete row."""
-        assert belief.complete is not None
-        return np.where(belief.complete, 1.0, self._of_decision(self.votes(belief), belief))
+        return Assessment(belief.proba, *self._settled(belief), self.uncertainty(belief, rows))
 
     def final(self, belief: Belief) -> np.ndarray:
         """(n, C) probability that the full row is decided for a class.
@@ -271,26 +271,31 @@ class BeliefModel:
         For the present decision it is the agreement, calibrated if there is a `Calibration`; the other classes share
         the rest as they share votes and p(y | x_S).
         """
-        assert belief.complete is not None
-        votes, decision = self.votes(belief), self.decisions(belief.proba)[:, None]
-        stays = np.where(belief.complete, 1.0, self._of_decision(votes, belief))
-        if self.calibration is not None:
-            calibrated = self.calibration.final(stays, self._of_decision(belief.proba, belief))
-            stays = np.where(belief.complete, 1.0, calibrated)
-        others = votes + belief.proba
-        np.put_along_axis(others, decision, 0.0, axis=1)
-        # Votes and probabilities of 0 for every other class leave nothing to share by.
-        final = others / np.maximum(others.sum(axis=1), SMALLEST)[:, None] * (1 - stays)[:, None]
-        np.put_along_axis(final, decision, stays[:, None], axis=1)
-        return final
+        return self._settled(belief)[2]
 
     def decision_is_final(self, belief: Belief) -> np.ndarray:
         """(n,) probability that the full row is decided alike: the raw agreement if there is no `Calibration`."""
-        return self._of_decision(self.final(belief), belief)
+        decision, _, final = self._settled(belief)
+        return _of_decision(final, decision)
 
-    def _of_decision(self, values: np.ndarray, belief: Belief) -> np.ndarray:
-        """(n,) the entries of `values` (n, C) for the class decided for."""
-        return np.take_along_axis(values, self.decisions(belief.proba)[:, None], axis=1)[:, 0]
+    def _settled(self, belief: Belief) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n,) the decision, (n,) its raw agreement, and (n, C) `final`.
+
+        The raw agreement is the share of the votes for the decision, 1 for a complete row.
+        """
+        assert belief.complete is not None
+        votes, decision = self.votes(belief), self.decisions(belief.proba)
+        agreement = np.where(belief.complete, 1.0, _of_decision(votes, decision))
+        stays = agreement
+        if self.calibration is not None:
+            calibrated = self.calibration.final(agreement, _of_decision(belief.proba, decision))
+            stays = np.where(belief.complete, 1.0, calibrated)
+        others = votes + belief.proba
+        np.put_along_axis(others, decision[:, None], 0.0, axis=1)
+        # Votes and probabilities of 0 for every other class leave nothing to share by.
+        final = others / np.maximum(others.sum(axis=1), SMALLEST)[:, None] * (1 - stays)[:, None]
+        np.put_along_axis(final, decision[:, None], stays[:, None], axis=1)
+        return decision, agreement, final
 
     def votes(self, belief: Belief) -> np.ndarray:
         """(n, C) share of the completions for which the wrapped model decides for a class; without any, p(y | x_S)."""
@@ -319,7 +324,7 @@ class BeliefModel:
         found = summarize(primary, belief.members)
         if belief.epistemic is not None:
             found = replace(found, epistemic=belief.epistemic)
-        elif self.epistemic is not None and self.epistemic.around_the_mean:
+        elif self.around_the_mean:
             found = replace(found, epistemic=found.mutual_information)
         return found if rows is None or self.novelty is None else self._with_novelty(found, belief, rows)
 
@@ -343,3 +348,8 @@ class BeliefModel:
         if belief.epistemic is None:  # an e that is a distance already includes it
             found = replace(found, epistemic=found.epistemic - np.log(belief.answers.shape[2]) * np.expm1(-excess))
         return replace(found, novelty=excess)
+
+
+def _of_decision(values: np.ndarray, decision: np.ndarray) -> np.ndarray:
+    """(n,) the entries of `values` (n, C) for the class decided for."""
+    return np.take_along_axis(values, decision[:, None], axis=1)[:, 0]

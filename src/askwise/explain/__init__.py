@@ -6,7 +6,8 @@
 from askwise.explain.chart import Flowchart
 from askwise.explain.cuts import Grouping, group_categories, group_numbers, neat_cut
 from askwise.explain.tree import Answer
-from askwise.explain.words import interval_in_words, listed_values, number, percent
+from askwise.explain.words import interval_in_words, listed_values, number
+from askwise.table.desk import percent
 
 __all__ = [
     "Answer",

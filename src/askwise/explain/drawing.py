@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 from askwise.explain import words
 from askwise.explain.lettering import text_width, wrapped
 from askwise.explain.tree import Leaf, Node
+from askwise.table.desk import percent
 
 if TYPE_CHECKING:
     from askwise.explain.chart import Flowchart
@@ -226,7 +227,7 @@ def _box(chart: Flowchart, placed: Placed, colors: dict[int | None, str]) -> Mar
         _text(placed.x + PAD, top + placed.height - PAD + 1, placed.small, "soft"),
     ]
     if isinstance(placed.node, Leaf):
-        share = words.percent(placed.node.proba[placed.node.decision])
+        share = percent(placed.node.proba[placed.node.decision])
         parts.append(_text(placed.x + BOX - PAD, top + PAD + 13, share, "name", end=True))
         parts += _bar(placed.node, placed.x + PAD, top + PAD + LINE * len(placed.name) + 3, colors)
     return Markup("<g>{0}</g>").format(Markup("").join(parts))

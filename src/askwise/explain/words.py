@@ -11,7 +11,7 @@ import numpy as np
 
 from askwise.explain.tree import Answer, Leaf, Node, Question
 from askwise.table.columns import Column
-from askwise.table.desk import OR_MORE
+from askwise.table.desk import OR_MORE, percent
 
 if TYPE_CHECKING:
     from askwise.explain.chart import Flowchart
@@ -49,17 +49,6 @@ def number(value: float) -> str:
 def price(value: float) -> str:
     """A price with two decimals where it needs any."""
     return "free" if value == 0 else f"{value:.2f}".rstrip("0").rstrip(".") if value >= 0.01 else number(value)
-
-
-def percent(share: float) -> str:
-    """A share in whole percent that says 100 only where it is all.
-
-    Examples
-    --------
-    >>> percent(0.994), percent(0.999), percent(1.0)
-    ('99%', '99%', '100%')
-    """
-    return f"{min(round(100 * share), 99) if share < 1 else 100}%"
 
 
 def rows(n: int) -> str:

@@ -61,8 +61,6 @@ class PatchDropout(EpistemicEstimator):
         return predictor.with_model(self._beside) if predictor.averages_the_model else predictor
 
     def extended(self, belief: Belief, rows: EncodedRows, leave_out: np.ndarray | None) -> Belief:
-        if belief.members is not None:
-            return belief
         predictor = self._predictor
         assert isinstance(predictor, PatchNetwork)
         features = predictor.features(rows) if belief.features is None else belief.features

@@ -65,6 +65,8 @@ class Policy(BaseEstimator):
     """Whether every feature that can be acquired has a finite score: if there is only one, it comes next."""
     reason = "The policy in use ranks it first."
     """Why the feature with the highest score comes next, in words."""
+    reason_under_budget: str | None = None
+    """The same for a case with a budget, where that is another reason."""
 
     @property
     def refits(self) -> bool:
@@ -101,10 +103,6 @@ class Policy(BaseEstimator):
     def depends_on_budget(self, prices: Prices) -> bool:
         """Whether the scores depend on the budget left at these prices."""
         return self.reads_budget
-
-    def reason_in(self, state: Acquisition) -> str:
-        """`reason`, in the one case of `state`."""
-        return self.reason
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
         """(n, M) the expected gains per price behind the `scores` of a state; by default the scores themselves."""

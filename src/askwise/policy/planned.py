@@ -58,6 +58,10 @@ class Planned(Greedy):
     [3.0, 3.0]
     """
 
+    reason_under_budget = (
+        "Together with what the rest of the budget can buy, it is expected to tell most for its price."
+    )
+
     def __init__(self, risk_weight: float | None = None, price_rule: str = "auto") -> None:
         super().__init__("neighbors", risk_weight, price_rule)
 
@@ -87,11 +91,6 @@ class Planned(Greedy):
 
     def depends_on_budget(self, prices: Prices) -> bool:
         return True
-
-    def reason_in(self, state: Acquisition) -> str:
-        if np.isinf(state.left[0]):
-            return self.reason
-        return "Together with what the rest of the budget can buy, it is expected to tell most for its price."
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
         scores = super().ranked(worth, state)

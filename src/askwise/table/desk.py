@@ -97,6 +97,17 @@ class Desk:
     reference: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, shown in self.features.items():
+            _check_written(name, shown)
+        for name, interval in self.reference.items():
+            _check_interval(name, interval)
+        for name, reason in self.reasons.items():
+            if reason not in REASONS:
+                raise InvalidInput(
+                    f"The reason why {name!r} is missing must be {' or '.join(REASONS)}; got {reason!r}."
+                )
+
     @classmethod
     def of(cls, selector: Any, given: Desk | None = None) -> Desk:
         """The desk of a fitted selector: what is `given`, completed from its schema and its training rows.
@@ -125,15 +136,6 @@ class Desk:
         """What a caller gave as a desk; an empty one for None."""
         if not isinstance(given, Desk | None):
             raise InvalidInput(f"desk must be an askwise.table.desk.Desk or None; got {given!r}.")
-        for name, shown in given.features.items() if given else ():
-            _check_written(name, shown)
-        for name, interval in given.reference.items() if given else ():
-            _check_interval(name, interval)
-        for name, reason in given.reasons.items() if given else ():
-            if reason not in REASONS:
-                raise InvalidInput(
-                    f"The reason why {name!r} is missing must be {' or '.join(REASONS)}; got {reason!r}."
-                )
         return given or cls()
 
     @classmethod
@@ -216,7 +218,18 @@ class Desk:
                 raise TypeError(f"encoding must be text; got {desk.encoding!r}")
         except (TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{FILE} must hold a currency and features with label, unit, ...; {error}.") from None
-        return cls.checked(desk)
+        return desk
+
+
+def percent(share: float) -> str:
+    """A share in whole percent that says 100 only where it is all.
+
+    Examples
+    --------
+    >>> percent(0.994), percent(0.999), percent(1.0)
+    ('99%', '99%', '100%')
+    """
+    return f"{min(round(100 * share), 99) if share < 1 else 100}%"
 
 
 def _check_written(name: str, shown: Shown) -> None:

@@ -130,7 +130,6 @@ class NeighborValue:
     ) -> tuple[np.ndarray, np.ndarray]:
         n, _, n_models, n_classes = found.answers.shape
         n_models = n_models if risk else 1
-        around = self.beliefs.epistemic is not None and self.beliefs.epistemic.around_the_mean
         step = max(1, NUMBERS_AT_ONCE // (len(outcomes.coarse) * n_models * n_classes))
         discrepancy, epistemic = np.empty((2, *wanted.shape))
         for block in (slice(start, start + step) for start in range(0, n, step)):
@@ -139,7 +138,7 @@ class NeighborValue:
             common: dict[str, Any] = {"outcomes": outcomes, "wanted": wanted[block], "n_classes": n_classes}
             if n_models > 1:
                 members = part.answers[:, :, :n_models].reshape(*part.index.shape, -1)
-                both = expected_reductions(*where, members, **common, around_the_mean=around)
+                both = expected_reductions(*where, members, **common, around_the_mean=self.beliefs.around_the_mean)
                 discrepancy[block], epistemic[block] = both
             if n_models == 1 or self._labels is not None:  # labels say nothing about the agreement of members
                 own = part.answers[:, :, 0] if self._labels is None else self.answers(part)
