@@ -72,7 +72,7 @@ def mutual_information(members: ArrayLike) -> np.ndarray:
     [0.693, 0.0]
     """
     members = _check_members(members)
-    return _not_below_zero(entropy(members.mean(axis=0)) - aleatoric(members))
+    return _disagreement(members, aleatoric(members))
 
 
 def epistemic_divergence(members: ArrayLike, proba: ArrayLike) -> np.ndarray:
@@ -177,8 +177,16 @@ def summarize(proba: ArrayLike, members: ArrayLike | None = None) -> Uncertainty
     unknown = np.full_like(total, np.nan)
     if members is None:
         return Uncertainty(total, unknown, unknown.copy(), unknown.copy(), unknown.copy(), gap, unknown.copy())
-    of_members = aleatoric(members), mutual_information(members), epistemic_divergence(members, proba)
-    return Uncertainty(total, *of_members, ensemble_variance(members), gap, unknown)
+    members = _check_members(members)
+    inner, outer = aleatoric(members), epistemic_divergence(members, proba)
+    return Uncertainty(
+        total, inner, _disagreement(members, inner), outer, ensemble_variance(members), gap, novelty=unknown
+    )
+
+
+def _disagreement(members: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """Eq. 17 from the members and their mean entropy."""
+    return _not_below_zero(entropy(members.mean(axis=0)) - inner)
 
 
 def as_floats(owner: str, values: ArrayLike) -> np.ndarray:

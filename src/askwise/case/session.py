@@ -552,7 +552,8 @@ class Session:
         explained = beliefs.predictor.explain_encoded(rows)
         if explained is not None:  # what the rules say together, before it is calibrated, is among them
             state["rules"] = explained[0].as_dict(beliefs.predictor.classes_, beliefs.predictor.proba(rows)[0])
-        state["outside"] = [] if beliefs.novelty is None else beliefs.novelty.describe(rows)[0]
+        if beliefs.novelty is not None and state["novelty"] != 0:
+            state["outside"] = beliefs.novelty.describe(rows)[0]
         if beliefs.error_costs is not None:
             state["expected_error_cost"] = float((found.proba[0] @ beliefs.error_costs).min())
         unlike = unlike_training(state["outside"], state["novelty"])

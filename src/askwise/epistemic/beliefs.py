@@ -291,10 +291,11 @@ class BeliefModel:
             calibrated = self.calibration.final(agreement, _of_decision(belief.proba, decision))
             stays = np.where(belief.complete, 1.0, calibrated)
         others = votes + belief.proba
-        np.put_along_axis(others, decision[:, None], 0.0, axis=1)
+        at = np.arange(len(decision)), decision
+        others[at] = 0.0
         # Votes and probabilities of 0 for every other class leave nothing to share by.
         final = others / np.maximum(others.sum(axis=1), SMALLEST)[:, None] * (1 - stays)[:, None]
-        np.put_along_axis(final, decision[:, None], stays[:, None], axis=1)
+        final[at] = stays
         return decision, agreement, final
 
     def votes(self, belief: Belief) -> np.ndarray:
@@ -352,4 +353,4 @@ class BeliefModel:
 
 def _of_decision(values: np.ndarray, decision: np.ndarray) -> np.ndarray:
     """(n,) the entries of `values` (n, C) for the class decided for."""
-    return np.take_along_axis(values, decision[:, None], axis=1)[:, 0]
+    return np.asarray(values[np.arange(len(values)), decision])

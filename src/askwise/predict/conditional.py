@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from askwise.errors import InvalidInput
-from askwise.model.fast.pool_forests import pool_forests
+from askwise.model.fast.pool_forests import PoolForests, pool_forests
 from askwise.model.fast.pool_inputs import AnswerOnPool, pool_classifiers, prepared_alike
 from askwise.model.fast.pool_trees import pool_trees
 from askwise.model.wrapped import FrozenModel
@@ -280,7 +280,7 @@ class ConditionalPredictor(SubsetPredictor):
             answers = self._answers_on(rows, index)
         else:
             answers = np.empty((n, k, self.model_.n_outputs))
-            answers[complete] = self.model_(rows.take(complete))[:, None]
+            answers[complete] = self._answers_on_complete(rows.take(complete))[:, None]
             if not complete.all():
                 answers[~complete] = self._answers_on(rows.take(~complete), index[~complete])
         return Completions(index, weights, answers.reshape(n, k, -1, len(self.classes_)))
@@ -300,6 +300,12 @@ class ConditionalPredictor(SubsetPredictor):
             asked = self.model_(rows.with_values(cells.reshape(-1, cells.shape[-1])))
             answers[part] = asked.reshape(len(cells), k, -1)
         return answers
+
+    def _answers_on_complete(self, rows: EncodedRows) -> np.ndarray:
+        """(n, outputs) the model's answers on complete rows, which any pool row completes to themselves."""
+        if isinstance(self._on_pool, PoolForests):  # whose numbers are the model's own
+            return self._on_pool(rows, np.zeros((len(rows), 1), dtype=int))[:, 0]
+        return np.asarray(self.model_(rows))
 
     @cached_property
     def _on_pool(self) -> AnswerOnPool | None:

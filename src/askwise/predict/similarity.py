@@ -53,11 +53,14 @@ class Neighbors:
         self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
         self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
 
-    def scale(self, values: np.ndarray) -> np.ndarray:
-        """Encoded cells -> normal scores (numbers) and codes (categories); NaN stays NaN."""
+    def scale(self, values: np.ndarray, wanted: np.ndarray | None = None) -> np.ndarray:
+        """Encoded cells -> normal scores (numbers) and codes (categories); NaN stays NaN.
+
+        Only columns `wanted` (D,) bool are scaled; None = all.
+        """
         scores = values.copy()
         for j, grid in enumerate(self._grids):
-            if grid is not None:
+            if grid is not None and (wanted is None or wanted[j]):
                 scores[:, j] = np.interp(values[:, j], *grid)  # NaN stays NaN
         return scores
 
@@ -142,7 +145,8 @@ def squared_distances(
     """
     one, (n, n_columns), grid = searches[0], rows.values.shape, 2.0**FINEST
     found = [np.zeros((n, len(one.scores))) if known is None else known.copy() for known in before]
-    wanted, scores = rows.observed if covered is None else rows.observed & ~covered, one.scale(rows.values)
+    wanted = rows.observed if covered is None else rows.observed & ~covered
+    scores = one.scale(rows.values, np.any(wanted, axis=0))
     step = max(1, DISTANCES_AT_ONCE // (len(one.scores) * n_columns))
     for part in (slice(start, start + step) for start in range(0, n, step)):
         case, column = np.nonzero(wanted[part])

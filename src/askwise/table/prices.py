@@ -188,10 +188,12 @@ class Prices:
     def now(self, mask: np.ndarray) -> np.ndarray:
         """Price of each feature given the features already acquired; `mask` and the result are (n, M)."""
         prices = np.tile(np.asarray(self.costs, dtype=float), (len(mask), 1))
-        for together, saving in self.shared:
-            acquired = mask[:, together]
-            another = acquired.sum(axis=1, keepdims=True) - acquired > 0
-            prices[:, together] -= _part(saving, MONEY) * another
+        for together, given in self.shared:
+            saving = _part(given, MONEY)
+            if saving:
+                acquired = mask[:, together]
+                another = acquired.sum(axis=1, keepdims=True) - acquired > 0
+                prices[:, together] -= saving * another
         return np.maximum(prices, 0.0)
 
     def total(self, mask: np.ndarray | None = None) -> Any:

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import h11
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -155,10 +155,9 @@ class _Body:
 
 
 def _add_headers(message: Message, path: str) -> None:
-    headers = MutableHeaders(scope=message)
-    for name, value in HEADERS.items():
-        headers[name] = value
-    headers["Cache-Control"] = "no-store" if path.startswith("/api") else "no-cache"
+    cached = "no-store" if path.startswith("/api") else "no-cache"
+    ours = {name.lower().encode(): value.encode() for name, value in {**HEADERS, "Cache-Control": cached}.items()}
+    message["headers"] = [*((name, value) for name, value in message["headers"] if name not in ours), *ours.items()]
 
 
 def _route(scope: Scope) -> str:

@@ -41,7 +41,6 @@ class PoolForests:
         trees = [tree for forest in forests for tree in forest.trees]
         self.n_trees = len(trees)
         self.ends = np.cumsum([len(forest.trees) for forest in forests])
-        self.values = np.concatenate([forest.values for forest in forests])  # of all nodes, (nodes, C)
         n_nodes = np.array([tree.node_count for tree in trees])
         start = np.cumsum(n_nodes) - n_nodes
 
@@ -49,11 +48,15 @@ class PoolForests:
             return np.concatenate([getattr(tree, name) for tree in trees])
 
         tree, is_leaf = np.repeat(np.arange(len(trees)), n_nodes), of_nodes("children_left") < 0
-        splits, self.leaves = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
-        self.first_leaf = np.searchsorted(tree[self.leaves], np.arange(len(trees)))
+        splits, leaves = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
+        self.values = np.concatenate([forest.values for forest in forests])[leaves]  # (leaves, C), tree by tree
+        self.first_leaf = np.searchsorted(tree[leaves], np.arange(len(trees)))
         left, right = (start[tree[splits]] + of_nodes(f"children_{side}")[splits] for side in ("left", "right"))
-        below = self._leaves_below(splits, left, right, tree)
-        most = int(np.bincount(tree[self.leaves]).max())
+        number = np.arange(len(leaves)) - self.first_leaf[tree[leaves]]  # within the tree
+        below = np.zeros(len(tree), dtype=np.uint64)
+        below[leaves] = np.left_shift(np.uint64(1), number.astype(np.uint64))
+        _add_leaves_below(below, splits, left, right)
+        most = int(number.max()) + 1
         self.kind: Any = np.uint32 if most <= 32 else np.uint64
         self.every = below[start].astype(self.kind)  # (T,) all leaves of each tree
         self.without_left, self.without_right = ((~below[child]).astype(self.kind) for child in (left, right))
@@ -80,23 +83,14 @@ class PoolForests:
             answers[r] = self._answers(remaining)
         return answers
 
-    def _leaves_below(self, splits: np.ndarray, left: np.ndarray, right: np.ndarray, tree: np.ndarray) -> np.ndarray:
-        """(nodes,) the leaves below each node, as bits; those of a leaf are itself."""
-        number = np.arange(len(self.leaves)) - self.first_leaf[tree[self.leaves]]
-        found = np.zeros(len(tree), dtype=np.uint64)
-        found[self.leaves] = np.left_shift(np.uint64(1), number.astype(np.uint64))
-        while len(splits):
-            known = (found[left] > 0) & (found[right] > 0)
-            found[splits[known]] = found[left[known]] | found[right[known]]
-            splits, left, right = splits[~known], left[~known], right[~known]
-        return found
-
     def _possible(self, cells: np.ndarray, splits: np.ndarray) -> np.ndarray:
         """(n, T) the leaves that some of the splits, ascending, leave possible for rows of cells (n, D)."""
         found = np.full((len(cells), self.n_trees), ~self.kind(0))
         if len(splits):
             seen, tree = cells[:, self.feature[splits]], self.tree[splits]
-            goes_left = (seen <= self.threshold[splits]) | (np.isnan(seen) & self.missing_left[splits])
+            goes_left = seen <= self.threshold[splits]
+            if np.isnan(cells).any():
+                goes_left |= np.isnan(seen) & self.missing_left[splits]
             possible = np.where(goes_left, self.without_right[splits], self.without_left[splits])
             starts = np.flatnonzero(np.append(True, tree[1:] != tree[:-1]))
             found[:, tree[starts]] = np.bitwise_and.reduceat(possible, starts, axis=1)
@@ -105,8 +99,7 @@ class PoolForests:
     def _answers(self, remaining: np.ndarray) -> np.ndarray:
         """(K, outputs) the mean over the trees of each forest of the values of their `remaining` leaves (K, T)."""
         number = np.bitwise_count(remaining - self.kind(1))  # one bit is left: as many are below it as leaves before
-        leaves = self.leaves.take(np.add(number, self.first_leaf, dtype=np.intp).T)  # (T, K)
-        of_forests = np.split(leaves, self.ends[:-1])
+        of_forests = np.split(np.add(number.T, self.first_leaf[:, None], dtype=np.intp), self.ends[:-1])  # (T, K)
         return np.hstack([self.values.take(part, axis=0).sum(axis=0) / len(part) for part in of_forests])
 
 
@@ -125,3 +118,11 @@ def pool_forests(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolFo
     if all(forest.takes_missing for forest in forests):
         usable |= ~pool.observed
     return PoolForests(model, forests, pool) if usable.all() else None
+
+
+def _add_leaves_below(below: np.ndarray, splits: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """Set `below` (nodes,), the leaves below each node as bits, of splits with the nodes `left` and `right` of them."""
+    while len(splits):
+        known = (below[left] > 0) & (below[right] > 0)
+        below[splits[known]] = below[left[known]] | below[right[known]]
+        splits, left, right = splits[~known], left[~known], right[~known]
