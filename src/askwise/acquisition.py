@@ -122,7 +122,8 @@ class Acquisition:
     @property
     def weighed_now(self) -> np.ndarray:
         """(n, M) what gains are divided by: money now, plus the weight of other resources times what they take now."""
-        return self.prices.weigh(self.amounts_now) if self.prices.weights else self.prices_now
+        now = self.amounts_now
+        return self.prices.weigh(now) if self.prices.weights else now[:, :, 0]
 
     @property
     def amounts_now(self) -> np.ndarray:
@@ -132,11 +133,11 @@ class Acquisition:
         """
         if self._priced is None or self._priced[0] is not self.mask or self._priced[1] is not self.pending:
             now = np.empty((self.remaining.shape[1], *self.mask.shape))  # each resource is one block
-            for k, (name, prices) in enumerate(zip(self.prices.resources, self.prices.parts, strict=True)):
+            for k, prices in enumerate(self.prices.parts if len(now) > 1 else [self.prices]):
                 if self.pending is None:
                     now[k] = prices.now(self.mask)
                 else:
-                    over = name != TIME  # a set-up that is not over saves no time yet
+                    over = self.prices.resources[k] != TIME  # a set-up that is not over saves no time yet
                     now[k] = np.where(self.pending, 0.0, prices.now(self.mask | self.pending if over else self.mask))
             now.flags.writeable = False
             self._priced = self.mask, self.pending, now.transpose(1, 2, 0)

@@ -152,19 +152,15 @@ def squared_distances(
         case, column = np.nonzero(wanted[part])
         of_cells = one.cell_distances(scores[part][case, column], column)
         n_cells = wanted[part].sum(axis=1)
-        sums = None if bool((n_cells == 1).all()) else _sums_of_runs(n_cells)  # one cell each after most purchases
+        sums: csr_array | None = None
+        if not (n_cells == 1).all():  # after most purchases each case has one new cell: there is nothing to sum
+            ends = np.concatenate([[0], n_cells.cumsum()])
+            sums = csr_array((np.ones(len(case)), np.arange(len(case)), ends), shape=(len(n_cells), len(case)))
         for search, squared in zip(searches, found, strict=True):
             weights = search.column_weights
             added = np.rint((of_cells if weights is None else of_cells * weights[column, None]) * grid) / grid
             squared[part] += added if sums is None else sums @ added
     return found
-
-
-def _sums_of_runs(lengths: np.ndarray) -> csr_array:
-    """(n, N) the matrix that sums runs of these `lengths` (n,) among N rows."""
-    n_rows = int(lengths.sum())
-    ends = np.concatenate([[0], lengths.cumsum()])
-    return csr_array((np.ones(n_rows), np.arange(n_rows), ends), shape=(len(lengths), n_rows))
 
 
 def without(squared: np.ndarray, leave_out: np.ndarray) -> np.ndarray:

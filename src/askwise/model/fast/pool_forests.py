@@ -21,6 +21,8 @@ MOST_COLUMNS = 50
 """Of tables with more columns, sending completions down the trees takes no longer."""
 MOST_BYTES = 256 * 2**20
 """Memory for the leaves that the values of pool rows leave possible."""
+NUMBERS_AT_ONCE = 200_000
+"""Rows times splits in one block: arrays of this size stay in the processor's cache."""
 
 
 class PoolForests:
@@ -39,7 +41,6 @@ class PoolForests:
     def __init__(self, model: Any, forests: Sequence[TreeByTree], pool: EncodedRows) -> None:
         self.model, self.filler = model, pool.values[0]
         trees = [tree for forest in forests for tree in forest.trees]
-        self.n_trees = len(trees)
         self.ends = np.cumsum([len(forest.trees) for forest in forests])
         n_nodes = np.array([tree.node_count for tree in trees])
         start = np.cumsum(n_nodes) - n_nodes
@@ -50,57 +51,69 @@ class PoolForests:
         tree, is_leaf = np.repeat(np.arange(len(trees)), n_nodes), of_nodes("children_left") < 0
         splits, leaves = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
         self.values = np.concatenate([forest.values for forest in forests])[leaves]  # (leaves, C), tree by tree
-        self.first_leaf = np.searchsorted(tree[leaves], np.arange(len(trees)))
+        self.first_leaf = np.searchsorted(tree[leaves], np.arange(len(trees)))[:, None]
+        number = np.arange(len(leaves)) - self.first_leaf[tree[leaves], 0]  # within the tree
         left, right = (start[tree[splits]] + of_nodes(f"children_{side}")[splits] for side in ("left", "right"))
-        number = np.arange(len(leaves)) - self.first_leaf[tree[leaves]]  # within the tree
-        below = np.zeros(len(tree), dtype=np.uint64)
+        below = np.zeros(len(tree), dtype=np.uint64)  # the leaves below each node, as bits
         below[leaves] = np.left_shift(np.uint64(1), number.astype(np.uint64))
-        _add_leaves_below(below, splits, left, right)
-        most = int(number.max()) + 1
-        self.kind: Any = np.uint32 if most <= 32 else np.uint64
+        while not below[splits].all():  # from the leaves upwards
+            known = (below[left] > 0) & (below[right] > 0)
+            below[splits[known]] = below[left[known]] | below[right[known]]
+        self.kind: Any = np.uint32 if number.max() < 32 else np.uint64
         self.every = below[start].astype(self.kind)  # (T,) all leaves of each tree
         self.without_left, self.without_right = ((~below[child]).astype(self.kind) for child in (left, right))
         self.tree = tree[splits]
         self.feature, self.threshold = of_nodes("feature")[splits], of_nodes("threshold")[splits]
         self.missing_left = of_nodes("missing_go_to_left")[splits].astype(bool)
-        cells = pool.values.astype(np.float32)
-        columns = [np.flatnonzero(self.feature == j) for j in range(cells.shape[1])]
-        self.of_pool = [self._possible(cells, splits_of_column) for splits_of_column in columns]  # D times (N, T)
+        self.of_pool = self._by_column(pool.values.astype(np.float32))  # (D, N, T); trees compare single precision
 
     def __call__(self, rows: EncodedRows, index: np.ndarray) -> np.ndarray:
         """(n, K, outputs) the answers on the completions of each row from the pool rows `index` (n, K)."""
         with np.errstate(over="ignore"):
-            cells = rows.values.astype(np.float32)  # as trees compare them
+            cells = rows.values.astype(np.float32)
         if np.isinf(cells).any():
             self.model(rows.filled(self.filler))  # its error says what is wrong
+        own = self._by_observed(cells)
         answers = np.empty((*index.shape, len(self.ends) * self.values.shape[1]))
-        for r, observed in enumerate(rows.observed):
-            own = self.every & self._possible(cells[[r]], np.flatnonzero(observed[self.feature]))
-            remaining = np.repeat(own, index.shape[1], axis=0)  # (K, T)
+        for r, at in enumerate(index):
+            remaining = np.repeat(own[[r]], len(at), axis=0)  # (K, T)
             of_column = np.empty_like(remaining)
-            for j in np.flatnonzero(~observed).tolist():
-                remaining &= self.of_pool[j].take(index[r], axis=0, out=of_column, mode="clip")
-            answers[r] = self._answers(remaining)
+            for j in np.flatnonzero(~rows.observed[r]).tolist():
+                remaining &= self.of_pool[j].take(at, axis=0, out=of_column, mode="clip")
+            remaining -= self.kind(1)  # one bit was left: now as many are set as there are leaves before it
+            leaves = np.add(np.bitwise_count(remaining).T, self.first_leaf, dtype=np.intp)  # (T, K)
+            of_forests = np.split(leaves, self.ends[:-1])
+            answers[r] = np.hstack([self.values.take(part, axis=0).sum(axis=0) / len(part) for part in of_forests])
         return answers
 
-    def _possible(self, cells: np.ndarray, splits: np.ndarray) -> np.ndarray:
-        """(n, T) the leaves that some of the splits, ascending, leave possible for rows of cells (n, D)."""
-        found = np.full((len(cells), self.n_trees), ~self.kind(0))
-        if len(splits):
-            seen, tree = cells[:, self.feature[splits]], self.tree[splits]
-            goes_left = seen <= self.threshold[splits]
-            if np.isnan(cells).any():
-                goes_left |= np.isnan(seen) & self.missing_left[splits]
-            possible = np.where(goes_left, self.without_right[splits], self.without_left[splits])
-            starts = np.flatnonzero(np.append(True, tree[1:] != tree[:-1]))
-            found[:, tree[starts]] = np.bitwise_and.reduceat(possible, starts, axis=1)
+    def _by_column(self, cells: np.ndarray) -> np.ndarray:
+        """(D, N, T) the leaves that the value of each column leaves possible, for rows (N, D); NaN is missing."""
+        found = np.full((cells.shape[1], len(cells), len(self.every)), ~self.kind(0))
+        order = np.lexsort((self.tree, self.feature))
+        tree, feature = self.tree[order], self.feature[order]
+        first = np.flatnonzero((np.diff(tree, prepend=-1) != 0) | (np.diff(feature, prepend=-1) != 0))
+        for part in self._blocks(len(cells)):
+            seen = cells[part, feature]
+            goes_left = (seen <= self.threshold[order]) | (np.isnan(seen) & self.missing_left[order])
+            possible = np.where(goes_left, self.without_right[order], self.without_left[order])
+            found[feature[first], part, tree[first]] = np.bitwise_and.reduceat(possible, first, axis=1).T
         return found
 
-    def _answers(self, remaining: np.ndarray) -> np.ndarray:
-        """(K, outputs) the mean over the trees of each forest of the values of their `remaining` leaves (K, T)."""
-        number = np.bitwise_count(remaining - self.kind(1))  # one bit is left: as many are below it as leaves before
-        of_forests = np.split(np.add(number.T, self.first_leaf[:, None], dtype=np.intp), self.ends[:-1])  # (T, K)
-        return np.hstack([self.values.take(part, axis=0).sum(axis=0) / len(part) for part in of_forests])
+    def _by_observed(self, cells: np.ndarray) -> np.ndarray:
+        """(n, T) the leaves that the observed values of rows (n, D) leave possible together; NaN is not observed."""
+        found = np.repeat(self.every[None], len(cells), axis=0)
+        first = np.flatnonzero(np.diff(self.tree, prepend=-1))
+        for part in self._blocks(len(cells)):
+            seen = cells[part, self.feature]
+            possible = np.where(seen <= self.threshold, self.without_right, self.without_left)
+            possible[np.isnan(seen)] = ~self.kind(0)
+            found[part, self.tree[first]] &= np.bitwise_and.reduceat(possible, first, axis=1)
+        return found
+
+    def _blocks(self, n_rows: int) -> list[slice]:
+        """Rows to compare with all splits at a time; none where no tree has a split."""
+        step = max(1, NUMBERS_AT_ONCE // max(1, len(self.tree)))
+        return [slice(start, start + step) for start in range(0, n_rows, step) if len(self.tree)]
 
 
 def pool_forests(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolForests | None:
