@@ -63,6 +63,7 @@ class PoolForests:
         self.every = below[start].astype(self.kind)  # (T,) all leaves of each tree
         self.without_left, self.without_right = ((~below[child]).astype(self.kind) for child in (left, right))
         self.tree = tree[splits]
+        self.step = max(1, NUMBERS_AT_ONCE // max(1, len(splits)))  # rows that are compared with all splits at a time
         self.feature, self.threshold = of_nodes("feature")[splits], of_nodes("threshold")[splits]
         self.missing_left = of_nodes("missing_go_to_left")[splits].astype(bool)
         self.of_pool = self._by_column(pool.values.astype(np.float32))  # (D, N, T); trees compare single precision
@@ -92,7 +93,7 @@ class PoolForests:
         order = np.lexsort((self.tree, self.feature))
         tree, feature = self.tree[order], self.feature[order]
         first = np.flatnonzero((np.diff(tree, prepend=-1) != 0) | (np.diff(feature, prepend=-1) != 0))
-        for part in self._blocks(len(cells)):
+        for part in (slice(start, start + self.step) for start in range(0, len(cells), self.step)):
             seen = cells[part, feature]
             goes_left = (seen <= self.threshold[order]) | (np.isnan(seen) & self.missing_left[order])
             possible = np.where(goes_left, self.without_right[order], self.without_left[order])
@@ -103,17 +104,12 @@ class PoolForests:
         """(n, T) the leaves that the observed values of rows (n, D) leave possible together; NaN is not observed."""
         found = np.repeat(self.every[None], len(cells), axis=0)
         first = np.flatnonzero(np.diff(self.tree, prepend=-1))
-        for part in self._blocks(len(cells)):
+        for part in (slice(start, start + self.step) for start in range(0, len(cells), self.step)):
             seen = cells[part, self.feature]
             possible = np.where(seen <= self.threshold, self.without_right, self.without_left)
             possible[np.isnan(seen)] = ~self.kind(0)
             found[part, self.tree[first]] &= np.bitwise_and.reduceat(possible, first, axis=1)
         return found
-
-    def _blocks(self, n_rows: int) -> list[slice]:
-        """Rows to compare with all splits at a time; none where no tree has a split."""
-        step = max(1, NUMBERS_AT_ONCE // max(1, len(self.tree)))
-        return [slice(start, start + step) for start in range(0, n_rows, step) if len(self.tree)]
 
 
 def pool_forests(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolForests | None:
@@ -131,11 +127,3 @@ def pool_forests(model: Any, models: Sequence[Any], pool: EncodedRows) -> PoolFo
     if all(forest.takes_missing for forest in forests):
         usable |= ~pool.observed
     return PoolForests(model, forests, pool) if usable.all() else None
-
-
-def _add_leaves_below(below: np.ndarray, splits: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """Set `below` (nodes,), the leaves below each node as bits, of splits with the nodes `left` and `right` of them."""
-    while len(splits):
-        known = (below[left] > 0) & (below[right] > 0)
-        below[splits[known]] = below[left[known]] | below[right[known]]
-        splits, left, right = splits[~known], left[~known], right[~known]
