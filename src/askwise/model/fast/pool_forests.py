@@ -63,6 +63,8 @@ class PoolForests:
         self.every = below[start].astype(self.kind)  # (T,) all leaves of each tree
         self.without_left, self.without_right = ((~below[child]).astype(self.kind) for child in (left, right))
         self.tree = tree[splits]
+        self.first_split = np.flatnonzero(np.diff(self.tree, prepend=-1))
+        self.split = self.tree[self.first_split]  # the trees that have splits
         self.step = max(1, NUMBERS_AT_ONCE // max(1, len(splits)))  # rows that are compared with all splits at a time
         self.feature, self.threshold = of_nodes("feature")[splits], of_nodes("threshold")[splits]
         self.missing_left = of_nodes("missing_go_to_left")[splits].astype(bool)
@@ -103,12 +105,12 @@ class PoolForests:
     def _by_observed(self, cells: np.ndarray) -> np.ndarray:
         """(n, T) the leaves that the observed values of rows (n, D) leave possible together; NaN is not observed."""
         found = np.repeat(self.every[None], len(cells), axis=0)
-        first = np.flatnonzero(np.diff(self.tree, prepend=-1))
+        hidden = np.where(np.isnan(cells), ~self.kind(0), self.kind(0))
         for part in (slice(start, start + self.step) for start in range(0, len(cells), self.step)):
-            seen = cells[part, self.feature]
-            possible = np.where(seen <= self.threshold, self.without_right, self.without_left)
-            possible[np.isnan(seen)] = ~self.kind(0)
-            found[part, self.tree[first]] &= np.bitwise_and.reduceat(possible, first, axis=1)
+            goes_left = cells[part].take(self.feature, axis=1) <= self.threshold
+            possible = np.where(goes_left, self.without_right, self.without_left)
+            possible |= hidden[part].take(self.feature, axis=1)
+            found[part, self.split] &= np.bitwise_and.reduceat(possible, self.first_split, axis=1)
         return found
 
 
