@@ -47,11 +47,10 @@ class Neighbors:
         self.n_neighbors = min(n_neighbors, len(rows))
         self.bandwidth = bandwidth
         self._grids: list[tuple[np.ndarray, np.ndarray] | None] = [None] * len(is_category)
-        observed = rows.observed  # computed whenever it is asked for
         for j in np.flatnonzero(~is_category):
-            self._grids[j] = normal_scores(rows.values[observed[:, j], j])
+            self._grids[j] = normal_scores(rows.values[rows.observed[:, j], j])
         self.scores = self.scale(rows.values)  # (N, D)
-        self._complete: np.ndarray = np.all(observed, axis=0)  # (D,) columns without missing cells in the pool
+        self._complete: np.ndarray = np.all(rows.observed, axis=0)  # (D,) columns without missing cells in the pool
         self._by_column = np.ascontiguousarray(self.scores.T)  # (D, N)
 
     def scale(self, values: np.ndarray, wanted: np.ndarray | None = None) -> np.ndarray:
