@@ -43,6 +43,14 @@ def test_what_a_member_was_trained_on_is_known():
     assert found.member_without(np.arange(len(X))) is None
 
 
+def test_of_other_rows_nothing_is_known():
+    found, predictor = ensemble(GaussianNB()), ImputedPredictor(GaussianNB().fit(X, Y)).fit(X, Y)
+    other = found.with_rows_of(predictor)
+    assert other.trained_on_ is None
+    assert other.member_without(np.array([0])) is None
+    assert found.trained_on_ is not None
+
+
 def test_given_members_and_reseeded_ones_leave_nothing_out():
     given = ensemble(GaussianNB(), estimators=[GaussianNB().fit(X, Y)])
     assert given.trained_on_ is None

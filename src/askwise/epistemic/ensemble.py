@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -77,6 +77,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     n_jobs: int | None = None
     progress: bool | str = False
 
+    trained_on_: ClassVar[np.ndarray | None] = None  # of members that an older version has saved
+
     @property
     def around_the_mean(self) -> bool:
         return self.center == "mean"
@@ -93,11 +95,11 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         check_limits(self, {"resample": Choice(("bootstrap", "reseed")), "center": Choice(("primary", "mean"))})
         if not isinstance(self.estimators, Sequence | None) or isinstance(self.estimators, str):
             raise InvalidInput(f"AuxiliaryEnsemble: estimators must be a list of classifiers; got {self.estimators!r}.")
-        self.trained_on_: np.ndarray | None = None
-        if self.estimators is not None:
-            self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
+        if self.estimators is None:
+            self.estimators_, self.trained_on_ = self._train(predictor, y)  # type: ignore[misc]
         else:
-            self.estimators_ = self._train(predictor, y)
+            self.estimators_ = [as_classifier(member, predictor.classes_) for member in self.estimators]
+            self.trained_on_ = None  # type: ignore[misc]
         if not self.estimators_:
             raise InvalidInput("An ensemble needs at least one member; got none.")
         for member in self.estimators_:
@@ -115,6 +117,11 @@ class AuxiliaryEnsemble(EpistemicEstimator):
                 )
         self._separate = [] if predictor.averages_the_model else self._adapted(predictor)
 
+    def with_rows_of(self, predictor: SubsetPredictor) -> Self:
+        other = super().with_rows_of(predictor)
+        other.trained_on_ = None  # type: ignore[misc]  # these are other rows
+        return other
+
     def _adapted(self, predictor: SubsetPredictor) -> list[SubsetPredictor]:
         """A separate predictor for each member; members trained here get another seed and other rows."""
         rng = generator(self.random_state)
@@ -128,7 +135,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             adapted.append(own.fit_encoded(model, predictor.training_rows_.take(rows), y[rows]))
         return adapted
 
-    def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> list[Any]:
+    def _train(self, predictor: SubsetPredictor, y: np.ndarray) -> tuple[list[Any], np.ndarray | None]:
+        """The members, and `trained_on_`."""
         steps, classifier = split_pipeline(predictor.estimator_)
         if isinstance(classifier, BlackBox):
             raise InvalidInput(
@@ -156,12 +164,11 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             trained_on[k, rows[chosen]] = True
             member = reseeded(clone(classifier), seed_from(rng))
             jobs.append(delayed(fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
-        self.trained_on_ = trained_on if reads_no_labels(steps) else None
         fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         trained = list(track(fits, "training members", self.n_members, self.progress))
-        if steps is None:
-            return trained
-        return [Pipeline([*steps.steps, ("classifier", member)]) for member in trained]
+        if steps is not None:
+            trained = [Pipeline([*steps.steps, ("classifier", member)]) for member in trained]
+        return trained, trained_on if reads_no_labels(steps) else None
 
 
 def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:
