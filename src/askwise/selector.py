@@ -391,7 +391,7 @@ class DynamicFeatureSelector(FeatureAcquirer):
         """The ensemble, if its members can stand in for clones of the model that are fitted without some rows."""
         found = self.epistemic_
         weighted = self._sample_weight is not None  # which members do not know of
-        return found if isinstance(found, AuxiliaryEnsemble) and found.leaves_rows_out and not weighted else None
+        return found if isinstance(found, AuxiliaryEnsemble) and not weighted else None
 
     def _check_options(self) -> None:
         options.check_options(self.adaptation, self.epistemic, self.policy)

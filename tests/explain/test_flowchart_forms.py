@@ -11,8 +11,9 @@ import pytest
 from askwise import DynamicFeatureSelector, Prices, wrap
 from askwise.explain.drawing import BOX
 from askwise.explain.lettering import text_width, wrapped
-from askwise.explain.words import interval, percent, price
+from askwise.explain.words import interval, price
 from askwise.policy import Policy
+from askwise.table.desk import percent
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = [

@@ -51,7 +51,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     Attributes
     ----------
     estimators_ : list of the members
-    trained_on_ : (k, N) bool, whether a member was trained on a training row; None where members were given
+    trained_on_ : (k, N) bool, whether anything in a member comes from the label of a training row; None where that is
+        not known: members were given, or their common preparation may have read all labels
 
     Examples
     --------
@@ -80,16 +81,9 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     def around_the_mean(self) -> bool:
         return self.center == "mean"
 
-    @property
-    def leaves_rows_out(self) -> bool:
-        """Whether members were trained here, each on a part of the rows and on no label of the others."""
-        return self.trained_on_ is not None and all(
-            reads_no_labels(split_pipeline(member)[0]) or has_resampling(member) for member in self.estimators_
-        )
-
     def member_without(self, rows: np.ndarray) -> Any:
         """A member that was trained on none of the training rows at the positions `rows`; None if there is none."""
-        if self.trained_on_ is None or not self.leaves_rows_out:
+        if self.trained_on_ is None:
             return None
         unaware = np.flatnonzero(~self.trained_on_[:, rows].any(axis=1))
         return self.estimators_[unaware[0]] if len(unaware) else None
@@ -156,12 +150,13 @@ class AuxiliaryEnsemble(EpistemicEstimator):
             steps, classifier = None, unfrozen(predictor.estimator_)
         inputs = table if steps is None else steps.transform(table)
         jobs = []
-        self.trained_on_ = np.zeros((self.n_members, len(y)), dtype=bool)
+        trained_on = np.zeros((self.n_members, len(y)), dtype=bool)
         for k in range(self.n_members):
             chosen = _bootstrap(labels, rng) if self.resample == "bootstrap" else np.arange(len(labels))
-            self.trained_on_[k, rows[chosen]] = True
+            trained_on[k, rows[chosen]] = True
             member = reseeded(clone(classifier), seed_from(rng))
             jobs.append(delayed(fit_quietly)(member, _take(inputs, chosen), labels[chosen]))
+        self.trained_on_ = trained_on if reads_no_labels(steps) else None
         fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         trained = list(track(fits, "training members", self.n_members, self.progress))
         if steps is None:

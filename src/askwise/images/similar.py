@@ -49,8 +49,8 @@ class SimilarImages(Neighbors):
         self.scores = self._pool.reshape(len(self._pool), -1)
         self._pool_squared = (self._pool**2).sum(axis=2)  # (N, M)
 
-    def scale(self, values: np.ndarray) -> np.ndarray:
-        """Encoded images in standard deviations from the mean of all pixels."""
+    def scale(self, values: np.ndarray, wanted: np.ndarray | None = None) -> np.ndarray:
+        """Encoded images in standard deviations from the mean of all pixels, all of them whatever is `wanted`."""
         return np.asarray((values - self.mean) / self.spread)
 
     def filled(self, rows: EncodedRows, columns: np.ndarray) -> np.ndarray:

@@ -121,14 +121,14 @@ class Greedy(Policy):
         return self.ranked(self.worth(state), state)
 
     def ranked(self, worth: np.ndarray, state: Acquisition) -> np.ndarray:
-        scores = by_rule(worth, state.weighed_now, self.price_rule, state.left[:, None])
+        scores = by_rule(worth, state.weighed_now, self.price_rule, state.remaining[:, :1])
         return np.where(state.mask, -np.inf, scores)
 
     def depends_on_budget(self, prices: Prices) -> bool:
         return self.reads_budget or (self.price_rule == "auto" and not (prices.uniform and prices.weighed.uniform))
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:
-        rest = 1 - price_power(self.price_rule, state.left[:, None])
+        rest = 1 - price_power(self.price_rule, state.remaining[:, :1])
         return per_cost(scores, state.weighed_now**rest)
 
     def worth(self, state: Acquisition) -> np.ndarray:

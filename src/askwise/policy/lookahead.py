@@ -141,7 +141,7 @@ class Lookahead(Greedy):
         return True  # a follower must be affordable
 
     def scores(self, state: Acquisition) -> np.ndarray:
-        scores = by_rule(*self._two_steps(state), self.price_rule, state.left[:, None])
+        scores = by_rule(*self._two_steps(state), self.price_rule, state.remaining[:, :1])
         return np.where(state.mask, -np.inf, scores)
 
     def gains(self, scores: np.ndarray, state: Acquisition) -> np.ndarray:

@@ -25,6 +25,8 @@ SPREADS = (0.2, 0.8)
 STEP = 0.5
 """Standard deviation of the change of a log temperature while 1 + the number of known features grows by a factor e."""
 USUAL_FLOOR = 0.01
+MINIMIZER = {"ftol": 1e-7}
+"""A log loss is known much less exactly than that, so that a few steps fewer do."""
 SMALLEST_SLOPE = 0.01
 """Of agreement, so that it always tells cases apart."""
 MARGIN = 0.005
@@ -107,7 +109,7 @@ def fit_temperatures(
     best: tuple[float, np.ndarray, float] | None = None
     for spread in spreads:
         precision = states.precision(spread)
-        found = minimize(states.loss, theta, args=(precision,), jac=True, method="L-BFGS-B")
+        found = minimize(states.loss, theta, args=(precision,), jac=True, method="L-BFGS-B", options=MINIMIZER)
         theta = found.x
         information = np.linalg.slogdet(states.curvature(theta) + precision)[1]
         evidence = -found.fun - (information - np.linalg.slogdet(precision)[1]) / 2
