@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from askwise.images.alternating import AlternatingTraining
     from askwise.images.dropout import PatchDropout
     from askwise.images.grid import PatchGrid
     from askwise.images.networks import small_cnn
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from askwise.images.value import PatchValueNetwork
 
 _HOMES = {
+    "AlternatingTraining": "alternating",
     "BestOrder": "orders",
     "OnPolicyTraining": "on_policy",
     "PatchDropout": "dropout",
@@ -35,6 +37,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AlternatingTraining",
     "BestOrder",
     "OnPolicyTraining",
     "PatchDropout",

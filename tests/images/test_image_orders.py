@@ -12,7 +12,7 @@ from askwise.images.grid import PatchGrid
 
 torch = pytest.importorskip("torch")
 
-from askwise.images.on_policy import OnPolicyTraining, _Visited  # noqa: E402
+from askwise.images.on_policy import OnPolicyTraining, Visited  # noqa: E402
 from askwise.images.orders import GREEDY, LEARNED, MIDDLE, BestOrder  # noqa: E402
 from askwise.policy import Greedy, Static  # noqa: E402
 from askwise.vision import PatchNetwork, PatchValueNetwork, SimilarImageValue, train_classifier  # noqa: E402
@@ -101,11 +101,11 @@ def test_tables_are_refused():
 
 def test_visited_states_are_beginnings_of_orders():
     order = np.array([[2, 0, 1], [1, 3, -1]])
-    masks = _Visited(order, 0.0)(np.repeat([0, 1], 200), 4, np.random.default_rng(0))
+    masks = Visited(order, 0.0)(np.repeat([0, 1], 200), 4, np.random.default_rng(0))
     first = {tuple(np.flatnonzero(mask)) for mask in masks[:200]}
     assert first == {(), (2,), (0, 2), (0, 1, 2)}
     assert {tuple(np.flatnonzero(mask)) for mask in masks[200:]} == {(), (1,), (1, 3)}
-    at_random = _Visited(order, 1.0)(np.zeros(400, dtype=int), 4, np.random.default_rng(0))
+    at_random = Visited(order, 1.0)(np.zeros(400, dtype=int), 4, np.random.default_rng(0))
     assert len({mask.tobytes() for mask in at_random}) == 15  # every subset but the full one
 
 

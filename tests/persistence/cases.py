@@ -202,3 +202,5 @@ def around_images():
         "adapted",
         selector(net, groups=grid, adaptation=adapted, policy=Greedy(vision.SimilarImageValue(10))).fit(*images),
     )
+    in_turns = vision.AlternatingTraining(1, 1, random_state=0)
+    yield "in turns", in_turns.applied(selector(net, groups=grid, adaptation="mean", policy="static").fit(*images))

@@ -57,6 +57,7 @@ NOT_KEPT = {
     "Flowchart": "a result",
     "Grouping": "a protocol",
     "HeldOutStates": "while a value network is trained",
+    "AlternatingTraining": "a way of training",
     "OnPolicyTraining": "a way of training",
     "OncePerState": "while budgets are compared",
     "OnnxModel": "a model from a file, tested below",
@@ -74,6 +75,7 @@ NOT_KEPT = {
     "Suggestion": "a result",
     "Trajectory": "a result",
     "Value": "a protocol",
+    "_Exploring": "while a network is trained",
     "_NotingGains": "while usual gains are learned",
     "_Sampled": "while a network is trained",
 }

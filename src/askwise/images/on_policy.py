@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,17 +82,13 @@ class OnPolicyTraining:
                 "random_share": SHARE,
             },
         )
-        if not isinstance(getattr(selector, "predictor_", None), PatchNetwork):
-            raise InvalidInput(
-                "OnPolicyTraining needs a fitted selector of images whose adaptation is a PatchNetwork; got "
-                f"{selector!r}."
-            )
+        check_network(self, selector)
         rng = generator(self.random_state)
         for _ in range(self.rounds):
             given = selector.predictor_
             assert isinstance(given, PatchNetwork)
             order = self._orders(selector)
-            further = given.further(_Visited(order, self.random_share), self.epochs, seed_from(rng))
+            further = given.further(Visited(order, self.random_share), self.epochs, seed_from(rng))
             selector = selector.around(further)
         return selector
 
@@ -114,7 +110,18 @@ class OnPolicyTraining:
         return order
 
 
-class _Visited:
+def check_network(training: Any, selector: DynamicFeatureSelector) -> PatchNetwork:
+    """The network of a fitted selector of images that `training` is to train further."""
+    given = getattr(selector, "predictor_", None)
+    if not isinstance(given, PatchNetwork):
+        raise InvalidInput(
+            f"{type(training).__name__} needs a fitted selector of images whose adaptation is a PatchNetwork; got "
+            f"{selector!r}."
+        )
+    return given
+
+
+class Visited:
     """Draws masks: of each image the first k patches of its order, or as many at random.
 
     Parameters

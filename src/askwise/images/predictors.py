@@ -166,7 +166,9 @@ class PatchNetwork(SubsetPredictor):
             with seeded(seed_from(rng)):
                 self.psi_ = self._adapted(rows, y, rng)
 
-    def further(self, masks: Masks, epochs: int, seed: int) -> Self:
+    def further(
+        self, masks: Masks, epochs: int, seed: int, after_epoch: Callable[[PatchNetwork], None] | None = None
+    ) -> Self:
         """The same with a copy of its network trained further, under `masks` of the training images.
 
         Parameters
@@ -175,6 +177,8 @@ class PatchNetwork(SubsetPredictor):
             Function of row numbers (n,), the number of patches and a generator that draws masks (n, M).
         epochs, seed
             Passes over the training images, and the seed of masks and training.
+        after_epoch
+            Is given the predictor with the network as it is after each epoch, without an adapter.
         """
         import torch
 
@@ -184,10 +188,22 @@ class PatchNetwork(SubsetPredictor):
             return torch.as_tensor(masks(rows.cpu().numpy(), n_patches, rng), device=rows.device)
 
         other = copy.copy(self)
-        other._finish(self._trained(self.layer_.model.estimator, drawn, epochs, seed), rng)
+        other._finish(self._trained(self.layer_.model.estimator, drawn, epochs, seed, after_epoch), rng)
         return other
 
-    def _trained(self, estimator: Any, visible: Any, epochs: int, seed: int) -> FrozenModel:
+    def _without_adapter(self, model: FrozenModel) -> PatchNetwork:
+        other = copy.copy(self)
+        other.layer_, other.psi_ = image_layer(model, self.training_rows_, self.fill_), None
+        return other
+
+    def _trained(
+        self,
+        estimator: Any,
+        visible: Any,
+        epochs: int,
+        seed: int,
+        after_epoch: Callable[[PatchNetwork], None] | None = None,
+    ) -> FrozenModel:
         """A copy of a network, trained for `epochs` with patches hidden."""
         import torch
 
@@ -207,6 +223,7 @@ class PatchNetwork(SubsetPredictor):
                 f"pretrain_epochs need a network that returns one logit for each of the {len(self.classes_)} classes; "
                 "remove its final softmax, or give it one output per class."
             )
+        model = FrozenModel(wrap(network, self.classes_.tolist(), "logits"), self.schema_)
         with seeded(seed):
             train_under_patches(
                 network,
@@ -214,9 +231,10 @@ class PatchNetwork(SubsetPredictor):
                 visible=visible,
                 epochs=epochs,
                 cosine=self.cosine,
+                after_epoch=None if after_epoch is None else lambda: after_epoch(self._without_adapter(model)),
                 **adam(self),
             )
-        return FrozenModel(wrap(network, self.classes_.tolist(), "logits"), self.schema_)
+        return model
 
     def _adapted(self, rows: EncodedRows, y: np.ndarray, rng: np.random.Generator) -> Layers:
         """The network of the mask, trained on features that are computed once per draw of masks."""

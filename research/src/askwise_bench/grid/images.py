@@ -13,7 +13,7 @@ from askwise.datasets.images import load_images
 from askwise.errors import InvalidInput
 from askwise.networks import seeded
 from askwise.selector import DynamicFeatureSelector
-from askwise.vision import BestOrder, OnPolicyTraining, PatchGrid, small_cnn, train_classifier
+from askwise.vision import AlternatingTraining, BestOrder, OnPolicyTraining, PatchGrid, small_cnn, train_classifier
 from askwise_bench.image_baselines import method
 from askwise_bench.image_baselines.stages import STAGES
 from askwise_bench.image_baselines.two_networks import MOST_STEPS
@@ -146,6 +146,20 @@ def _fit_on_policy(task: Task) -> FeatureAcquirer:
     return training.applied(_on_few_patches(task).fit(task.X_train, task.y_train))
 
 
+def _fit_alternating(task: Task) -> FeatureAcquirer:
+    """`_fit_few`, then its network and values in turns: it sees each image as often as that of DIME or GDFS does."""
+    _, _, joint = STAGES["DIME"][task.settings.images]
+    given = _on_few_patches(task).set_params(policy="static").fit(task.X_train, task.y_train)
+    training = AlternatingTraining(SEEN_PER_EPOCH * joint, most_patches=MOST_STEPS, random_state=task.seed)
+    return training.applied(given)
+
+
+def _fit_own_order(name: str, task: Task) -> FeatureAcquirer:
+    """The network of a paper's method with one order for all images: learned or the middle first."""
+    made = _paper_method(name, task).set_params(policy=BestOrder(greedy=False))
+    return made.fit(task.X_train, task.y_train)
+
+
 def _fit_order(task: Task) -> FeatureAcquirer:
     """`_fit_on_policy` with one order for all images: learned or the middle first, whichever is better."""
     _, _, joint = STAGES["DIME"][task.settings.images]
@@ -173,6 +187,8 @@ def _fit_default(task: Task) -> FeatureAcquirer:
 FEW_PATCHES = (0.0, 0.65)
 """Shares of the patches that are visible in training: up to the ten of sixteen that are bought."""
 ON_POLICY_ROUNDS = 2
+SEEN_PER_EPOCH = 2
+"""In an epoch DIME and GDFS show their network each image twice: before and after a purchase."""
 
 IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
     "cnn": ("images: greedy, a frozen network", partial(_fit_paper_method, "CNN")),
@@ -180,6 +196,7 @@ IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
     "adcnn": ("images: greedy, the network trained under masks", partial(_fit_paper_method, "AdCNN")),
     "adrecnn": ("images: greedy, both", partial(_fit_paper_method, "AdReCNN")),
     "adcnn-on-policy": ("images: greedy, the network trained on few patches and on its choices", _fit_on_policy),
+    "adcnn-alternating": ("images: greedy, network and values trained in turns on its choices", _fit_alternating),
     "patch-askwise": ("images: the defaults of this library", _fit_default),
     "patch-dime": ("images: DIME", partial(_fit_paper_method, "DIME")),
     "patch-vip": ("images: VIP", partial(_fit_paper_method, "VIP")),
@@ -188,6 +205,8 @@ IMAGE_METHODS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
 """Title, and how it is fitted on a task."""
 
 IMAGE_VARIANTS: dict[str, tuple[str, Callable[[Task], FeatureAcquirer]]] = {
+    "cnn-own-order": ("images: CNN, one order for all images", partial(_fit_own_order, "CNN")),
+    "adcnn-own-order": ("images: AdCNN, one order for all images", partial(_fit_own_order, "AdCNN")),
     "adcnn-few": ("images: AdCNN, trained on 0 to 65 % of the patches", _fit_few),
     "adcnn-order": ("images: AdCNN, trained along the better of a learned order and the middle first", _fit_order),
     "adcnn-longer": ("images: AdCNN, as many epochs under masks as DIME and GDFS", _fit_longer),

@@ -43,7 +43,7 @@ class Profile:
 
 
 PAPERS_TABLES = ("wine", "heart", "cirrhosis", "yeast", "diabetes130")
-MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(1000, 1000)}
+MOST_IMAGES = {"mnist": Limits(10_000, 1000), "cifar10": Limits(10_000, 1000), "imagenette": Limits(3000, 2000)}
 PROFILES = {
     "quick": Profile(("wine",), 1, Limits(2000, 500), MOST_IMAGES, own_tables=1),
     "paper": Profile(PAPERS_TABLES, 5, Limits(10_000, 2000), {}, own_tables=9, settings=PAPERS),

@@ -12,6 +12,9 @@ from askwise_bench.paper.paper_results import IMAGE_ACCURACIES, IMAGE_METHODS, I
 from askwise_bench.report.rows import Quantity, method_name
 
 PHOTOGRAPHS = ("cifar10", "imagenette")
+RUN = ("mnist", "imagenette")
+"""Sets of which rows are kept."""
+
 DROPS = "patch-dime patch-vip > cnn recnn"
 ALIKE = 2.0
 """Points of accuracy below which a difference is called none."""
@@ -76,9 +79,9 @@ IMAGE_CLAIMS = [
         agreement(not _RISES, f"it does on {', '.join(_RISES)}"),
     ),
     Claim(
-        "Section 4.3: AdCNN is above CNN",
-        _above("adcnn > cnn", *IMAGES),
-        agreement(min(_printed("adcnn > cnn", *IMAGES)) > 0),
+        f"Section 4.3: AdCNN is above CNN ({' and '.join(IMAGES[name] for name in RUN)})",
+        _above("adcnn > cnn", *RUN),
+        agreement(min(_printed("adcnn > cnn", *RUN)) > 0),
     ),
     Claim(
         "Figure 2: On images, the proposed policies beat random patches",
@@ -122,6 +125,12 @@ IMAGE_CLAIMS = [
     Claim(
         "beyond the paper: On images, the proposed policies and the default beat the order from the middle",
         [_gain(f"{method_name(name)}, points", name, "middle") for name in (*OURS_ON_IMAGES, "patch-askwise")],
+    ),
+    compared(
+        "beyond the paper: AdCNN trained in turns with its choices beats DIME, VIP and GDFS on images",
+        _ACCURACY,
+        "adcnn-alternating > patch-dime patch-vip patch-gdfs",
+        scale=100,
     ),
     compared(
         "beyond the paper: The default of this library beats DIME, VIP and GDFS on images",

@@ -45,10 +45,13 @@ OURS_ON_IMAGES = {"cnn": "CNN*", "recnn": "ReCNN*", "adcnn": "AdCNN*", "adrecnn"
 IMAGE_METHODS = {
     **OURS_ON_IMAGES,
     "adcnn-on-policy": "AdCNN, on its choices",
+    "adcnn-alternating": "AdCNN, in turns with its choices",
     **{f"patch-{name}": f"{METHODS.get(name, name)} on images" for name in ("askwise", "dime", "vip")},
     "patch-gdfs": "GDFS on images",
     "adcnn-few": "AdCNN, few patches",
-    "adcnn-order": "AdCNN, one order",
+    "cnn-own-order": "CNN, its own order",
+    "adcnn-own-order": "AdCNN, its own order",
+    "adcnn-order": "AdCNN, trained along its order",
     "adcnn-longer": "AdCNN, longer training",
     "adcnn-resnet18": "AdCNN, ResNet-18",
 }

@@ -30,6 +30,9 @@ ORDERS_NOTE = (
     "sees patches of its own choice, in random order, or those in the middle first; all patches: its network on "
     "complete images."
 )
+DRAWN = dict(zip(IMAGE_METHODS, COLORS, strict=False))
+"""The same color for a method in every figure; as many methods as there are colors."""
+
 BOTH = "Mean over seeds. Solid: patches chosen by the method; dotted: in random order."
 
 
@@ -74,7 +77,8 @@ def _table_4(accuracy: pd.DataFrame, data: list[str]) -> Table | None:
 
 
 def image_pictures(rows: pd.DataFrame) -> list[Picture]:
-    """Figures 2 and 3, a panel per set of images."""
+    """Figures 2 and 3, a panel per set of images; variants are in the tables only."""
+    rows = rows[rows["method"].isin(DRAWN)]
     if Quantity("images", "accuracy").of(rows).empty:
         return []
     own, at_random, error, entropy = (
@@ -108,11 +112,10 @@ def image_pictures(rows: pd.DataFrame) -> list[Picture]:
 
 def _panels(solid: Any, y: str, dotted: Any = None, **style: bool) -> Panels:
     methods = _methods(solid)
-    every = dict(zip(IMAGE_METHODS, COLORS, strict=False))  # the same color for a method in every figure
     solid = solid.reindex(methods, level="method")  # the order of the legend
     panels = [
         Panel(title, solid.xs(name), None if dotted is None else dotted.xs(name))
         for name, title in IMAGES.items()
         if name in solid.index.unique("data")
     ]
-    return Panels(panels, "patches", y, {name: every[name] for name in methods}, **style)
+    return Panels(panels, "patches", y, {name: DRAWN[name] for name in methods}, **style)
