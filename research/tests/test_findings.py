@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from askwise_bench.paper import findings
+from askwise_bench.paper import evidence, findings
 from askwise_bench.paper.claims import Claim, Term, judged
 from askwise_bench.paper.findings import (
     EQUAL,
@@ -149,3 +149,9 @@ def test_the_ratio_of_test_to_training_rows_is_that_of_the_data():
     assert findings.test_to_training(rows) == {"mnist": 0.1}
     tight, loose = finding(1.0, 2.0, 3.0, ratios={"wine": 0.1}), finding(1.0, 2.0, 3.0)
     assert tight.interval()[0] > loose.interval()[0]
+
+
+def test_a_mean_of_methods_is_over_seeds_that_all_of_them_have():
+    index = [("wine", "a", 0), ("wine", "b", 0), ("wine", "a", 1), ("heart", "a", 1)]
+    by_level = pd.DataFrame({1: 0.5}, index=pd.MultiIndex.from_tuples(index, names=["data", "method", "seed"]))
+    assert evidence._with_all_methods(by_level).index.tolist() == [index[0], index[1], index[3]]
