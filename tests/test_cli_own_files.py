@@ -371,6 +371,10 @@ def test_prices_writes_a_list_that_fit_reads(files, tmp_path):
     listed = ["prices", folder / "train.csv", "-o", path, "--groups", folder / "groups.toml", "--target", "outcome"]
     said = run(*listed, "--currency", "USD").stdout
     assert f"--target outcome --prices {path} --groups {folder / 'groups.toml'} -o selector" in said
+    dropped = run(
+        "prices", folder / "train.csv", "-o", tmp_path / "short.csv", "--target", "outcome", "--drop", "age"
+    ).stdout
+    assert "--drop age -o selector" in dropped
     table = pd.read_csv(path).set_index("feature")
     assert table["price"]["age"] == 1
     assert np.isnan(table["price"]["dose"])  # a column of the panel has no price of its own

@@ -296,3 +296,12 @@ def test_every_shown_value_is_taken_back_as_an_answer():
 def test_an_unknown_feature_is_refused_with_the_list_of_features():
     with pytest.raises(InvalidInput, match=r"no feature 'zz'.*panel, b, late"):
         grouped().position("zz")
+
+
+def test_a_name_that_is_no_feature_is_explained():
+    schema, _ = read_table(mixed_table(), groups={"vitals": ["age", "weight"]})
+    assert schema.position("visits") == schema.features.index("visits")
+    with pytest.raises(InvalidInput, match=r"no feature 'weight'\. It is a column of 'vitals', which"):
+        schema.position("weight")
+    with pytest.raises(InvalidInput, match=r"no feature 'visit'\. Did you mean 'visits'\? The features"):
+        schema.position("visit")

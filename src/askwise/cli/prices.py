@@ -56,5 +56,6 @@ def prices(
         write_whole(output, content)
     fit = ["askwise", "fit", str(table), "--target", target or "COLUMN", "--prices", str(output)]
     fit += [*(["--groups", str(groups)] if groups else [])]
+    fit += [part for name in reading.drop or [] for part in ("--drop", name)]
     fit += [*(["--encoding", reading.encoding] if reading.encoding else []), "-o", "selector"]
     typer.echo(f"{output}: fill in the prices, then run: {shlex.join(fit)}")

@@ -78,7 +78,7 @@ def print_story(console: Console, story: Story, desk: Desk | None = None) -> Non
             style=None if right else "red",
         )
     console.print(table)
-    said = [finality(story.trace[-1]) + ".", story.ending]
+    said = [finality(story.trace[-1]).removesuffix(".") + ".", story.ending]
     if story.usual:
         said.append(f"Most cases are asked in another order: {', '.join(story.usual)}.")
     print_indented(console, " ".join(filter(None, said)), indent=0)

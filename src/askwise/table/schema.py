@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from askwise.errors import InvalidInput
+from askwise.errors import InvalidInput, did_you_mean
 from askwise.table.columns import LARGEST_EXACT_INTEGER, Column, cast, is_missing, read_column
 from askwise.table.rows import EncodedRows
 
@@ -120,8 +120,13 @@ class Schema:
     def position(self, feature: Any, owner: str = "feature") -> int:
         """Index of a feature by its name."""
         if feature not in self.features:
+            groups = (i for i, of in enumerate(self.feature_columns) if feature in [self.columns[j].name for j in of])
+            group = next(groups, None)
+            hint = did_you_mean(feature, self.features)
+            if group is not None:
+                hint = f" It is a column of {self.features[group]!r}, which is answered by a dict of its columns."
             raise InvalidInput(
-                f"{owner}: there is no feature {feature!r}. The features are: {', '.join(self.features)}."
+                f"{owner}: there is no feature {feature!r}.{hint} The features are: {', '.join(self.features)}."
             )
         return self.features.index(feature)
 
