@@ -258,3 +258,13 @@ def test_coarse_bins_of_a_number_grow_as_the_cube_root_of_the_completions():
     schema, _ = read_table(X)
     found = [len(Outcomes.of_features(X, schema, n, random_state=0).feature) for n in (64, 512, 4096)]
     assert found == [6, 12, 24]
+
+
+def test_cases_that_have_not_begun_do_not_change_the_gains_of_others():
+    value, state = by_distance(12)
+    begun = np.arange(len(state.rows)) % 3 > 0
+    mixed = state_of(value, state.rows.masked(state.rows.observed & begun[:, None]))
+    for found, alone in zip(
+        value.reductions(mixed), value.reductions(state_of(value, state.rows.take(begun))), strict=True
+    ):
+        assert_allclose(found[begun], alone, atol=1e-9)
