@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from askwise import DynamicFeatureSelector
+from askwise.constraints import requires
 from askwise.datasets import make_cube_nm, make_switch
 from askwise.policy import Greedy, Lookahead
 from askwise.policy.lookahead import ANSWERS_TO_SCREEN
@@ -273,3 +274,13 @@ def test_parameters_are_checked_and_can_be_set(switch):
     assert Lookahead(price_rule="per price").get_params() == {"price_rule": "per price", "risk_weight": None}
     with pytest.raises(ValueError, match="Lookahead: price_rule must be one of"):
         wrapped(switch.X[:100], switch.y[:100], policy=Lookahead(price_rule="cheap"))
+
+
+def test_what_a_gate_opens_counts_as_what_follows_it(switch, selector):
+    """Features that may not be asked for before the switch are among its followers, and so is its value."""
+    behind = [name for name in selector.features_ if name[0] in "abc"]
+    ruled = wrapped(switch.X, switch.y, policy="lookahead", constraints=[requires(name, "switch") for name in behind])
+    free, at = selector.with_policy("lookahead"), selector.features_.index("switch")
+    nothing = switch.X[:1] * np.nan
+    assert_allclose(ruled.ranking(nothing)[0, at], free.ranking(nothing)[0, at])
+    assert ruled.suggest(nothing, budget=2).tolist() == [at]
