@@ -1,8 +1,10 @@
 """Members stand in for clones fitted without the rows that they have not seen."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -11,7 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, TargetEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 from askwise import DynamicFeatureSelector
 from askwise.calibrate.crossfit import out_of_bag
@@ -55,7 +57,7 @@ def test_given_members_and_reseeded_ones_leave_nothing_out():
     given = ensemble(GaussianNB(), estimators=[GaussianNB().fit(X, Y)])
     assert given.trained_on_ is None
     assert given.member_without(np.array([0])) is None
-    assert ensemble(RandomForestClassifier(5), resample="reseed").trained_on_.all()
+    assert ensemble(RandomForestClassifier(5), resample="reseed").trained_on_ is None
 
 
 def test_rows_are_shared_out_evenly_among_the_members_that_have_not_seen_them():
@@ -76,6 +78,8 @@ def test_rows_of_rare_classes_stay_with_every_model_and_few_rows_are_not_shared_
     assert part is not None
     assert (part[:3] == -1).all()
     assert out_of_bag(X, Y, np.ones_like(trained_on), random_state=0) is None
+    few = np.where(np.arange(len(Y)) < 3, 1, 0)  # one class alone is frequent
+    assert out_of_bag(X, few, trained_on, random_state=0) is None
 
 
 @pytest.mark.parametrize(("options", "refits"), [({}, 0), ({"calibration": 3}, 3), ({"epistemic": None}, 5)])
@@ -96,3 +100,39 @@ def test_sample_weights_and_preparations_that_read_labels_need_clones():
     assert settled(make_pipeline(nested, model))["refits"] == 0
     assert settled(make_pipeline(SelectKBest(k=5), model))["refits"] == 5
     assert not reads_no_labels(make_pipeline(StandardScaler(), TargetEncoder()))
+
+
+class Peeking(BaseEstimator):
+    """A preparation that knows the label of each row that it was fitted on, without a method `fit`."""
+
+    def fit_transform(self, X, y=None):
+        self.labels_ = {
+            row.tobytes(): float(label) for row, label in zip(np.ascontiguousarray(X, float), y, strict=True)
+        }
+        return self.transform(X)
+
+    def transform(self, X):
+        return np.array([[self.labels_.get(row.tobytes(), 0.5)] for row in np.ascontiguousarray(X, float)])
+
+
+def test_a_preparation_without_fit_may_read_labels():
+    peeking = make_column_transformer((Peeking(), [0, 1]))
+    assert settled(make_pipeline(peeking, GaussianNB()))["refits"] == 5
+
+
+def test_rows_with_nothing_to_buy_do_no_harm():
+    cells, y = np.array([[np.nan]] * 15 + [[0.0], [1.0]] * 5), np.arange(25) % 2
+    model = make_pipeline(SimpleImputer(), GaussianNB())
+    for epistemic in ("auto", None):
+        found = DynamicFeatureSelector(model, epistemic=epistemic, random_state=0).fit(cells, y)
+        assert np.isfinite(found.predict_proba(cells)).all()
+
+
+def test_a_handful_of_unseen_rows_calibrates_nothing():
+    names = pd.DataFrame({"n": np.arange(20.0) % 7, "id": [None, *(f"v{i}" for i in range(1, 20))]})
+    encode = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    prepare = make_column_transformer((encode, ["id"]), remainder="passthrough", sparse_threshold=0)
+    model = make_pipeline(prepare, GaussianNB())
+    found = DynamicFeatureSelector(model, random_state=0).fit(names, np.arange(20) % 2)
+    assert found.calibration_ is None
+    assert "5 rows cannot be left out" in found.choices_["settling"]["reason"]

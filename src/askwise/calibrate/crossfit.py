@@ -20,6 +20,8 @@ from askwise.value.targets import folds
 N_FOLDS = 5
 MOST_CASES, FEWEST_CASES = 400, 80
 """Unseen cases to calibrate on: more change little; fewer, down to a fifth, where a model takes long to answer."""
+FEWEST_UNSEEN = 5
+"""Cases without which nothing is calibrated; each of five parts of them is judged by the others."""
 MOST_WORK = 1_000_000_000
 """Numbers, in the unit of `work_of_an_answer`, to be read in calibration; about half a minute on one core."""
 PARAMETERS_PER_UNIT = 1000
@@ -95,7 +97,8 @@ class CrossFit(NamedTuple):
 def out_of_bag(rows: np.ndarray, y: np.ndarray, trained_on: np.ndarray, random_state: int) -> np.ndarray | None:
     """(N,) for each training row one of the members that have not seen it, all equally often; -1 where there is none.
 
-    None where a column of the `rows` (N, D) would have no value without those of a member, or too few are unseen.
+    Rows of classes with few rows, which every model must know, are given to none. None where fewer than two classes are
+    frequent, a member has left out nothing, or a column of the `rows` (N, D) would have no value without its rows.
 
     Parameters
     ----------
@@ -109,7 +112,8 @@ def out_of_bag(rows: np.ndarray, y: np.ndarray, trained_on: np.ndarray, random_s
         if frequent[row] and len(unaware):
             part[row] = unaware[held[unaware].argmin()]
             held[part[row]] += 1
-    usable = held.all() and all(not np.isnan(rows[part != k]).all(axis=0).any() for k in range(len(held)))
+    usable = held.all() and len(np.unique(y[part >= 0])) > 1
+    usable &= all(not np.isnan(rows[part != k]).all(axis=0).any() for k in range(len(held)))
     return part if usable else None
 
 
@@ -168,8 +172,14 @@ def cross_fitted(
         # Without a class: all of its rows have missing cells.
         if len(beliefs.predictor.classes_) == len(predictor.classes_) and len(held[k]):
             found.append(Fold(held[k], beliefs, policy_of(beliefs)))
+    if sum(len(part.held) for part in found) < FEWEST_UNSEEN:
+        found = []
     if not found:
-        return CrossFit([], refits, "no folds: without any of them the model knows too few classes or categories")
+        return CrossFit(
+            [],
+            refits,
+            f"no folds: without any, the model knows too few classes, or {FEWEST_UNSEEN} rows cannot be left out",
+        )
     held_by = "folds of the training rows" if clones else "members, each about training rows that it has not seen"
     return CrossFit(found, refits, f"{len(found)} of {n_folds} {held_by}")
 

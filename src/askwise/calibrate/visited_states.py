@@ -161,7 +161,8 @@ class _NotingGains(Policy):
         """
         schema = self.predictor.schema_
         expected, actual = np.full((2, *masks.shape), np.nan)
-        expected[: len(self.noted)] = self.noted
+        if self.noted:  # otherwise no case has anything to buy
+            expected[: len(self.noted)] = self.noted
         step, case = np.nonzero(examined)
         whole, mask = truth.take(case), masks[step, case]
         wanted = ~mask & schema.any_column(whole.observed)

@@ -51,8 +51,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
     Attributes
     ----------
     estimators_ : list of the members
-    trained_on_ : (k, N) bool, whether anything in a member comes from the label of a training row; None where that is
-        not known: members were given, or their common preparation may have read all labels
+    trained_on_ : (k, N) bool, whether anything in a member comes from the label of a training row; None where members
+        were given, have seen the same rows, or share a preparation that may have read all labels
 
     Examples
     --------
@@ -168,7 +168,8 @@ class AuxiliaryEnsemble(EpistemicEstimator):
         trained = list(track(fits, "training members", self.n_members, self.progress))
         if steps is not None:
             trained = [Pipeline([*steps.steps, ("classifier", member)]) for member in trained]
-        return trained, trained_on if reads_no_labels(steps) else None
+        known = self.resample == "bootstrap" and reads_no_labels(steps)
+        return trained, trained_on if known else None
 
 
 def can_train_members(predictor: SubsetPredictor, y: np.ndarray) -> bool:

@@ -38,7 +38,7 @@ def reads_no_labels(steps: Pipeline | None) -> bool:
     """Whether the steps before a classifier are known to be fitted without looking at labels."""
     if steps is None:
         return True
-    parts = [part for part in steps.get_params().values() if hasattr(part, "fit")]
+    parts = [part for part in steps.get_params().values() if hasattr(part, "fit") or hasattr(part, "fit_transform")]
     origins = [type(part).__module__.split(".") for part in parts]
     known = all(origin[0] == "sklearn" and origin[1] in WITHOUT_LABELS for origin in origins)
     return known and not any(get_tags(part).target_tags.required for part in parts)
