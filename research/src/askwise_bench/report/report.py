@@ -280,9 +280,8 @@ def to_markdown(page: Page, tables_file: str) -> str:
     ]
     if page.verdicts:
         total = len(page.verdicts) + len(page.unjudged)
-        parts += [
-            f"Of {total} claims: {', '.join(counts)}, and {len(page.unjudged)} {'is' if len(page.unjudged) == 1 else 'are'} not measured."
-        ]
+        others = f"{len(page.unjudged)} {'is' if len(page.unjudged) == 1 else 'are'} not measured"
+        parts += [f"Of {total} claims: {', '.join(counts)}, and {others}."]
     parts += [page.how_judged]
     parts += [STALE] if page.stale else []
     for verdict, head in BY_VERDICT.items():
