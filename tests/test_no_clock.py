@@ -28,8 +28,8 @@ ALLOWED = {
     "askwise/web/app.py": "waits until the port is open before the browser is",
     "askwise/web/guard.py": "duration of a request, for metrics",
     "askwise/web/logs.py": "time stamps of log lines",
-    "askwise/web/opened.py": "time stamps of a case's events, from which waiting and deadlines count",
-    "askwise/web/security.py": "requests per second that a client may make",
+    "askwise/web/callers.py": "requests per second that a client may make",
+    "askwise/web/cases.py": "time stamps of a case's events, from which waiting and deadlines count",
     "askwise/web/service.py": "how many threads answer at once",
     "askwise/web/store.py": "time stamps of the audit trail",
 }

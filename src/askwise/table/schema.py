@@ -120,8 +120,8 @@ class Schema:
     def position(self, feature: Any, owner: str = "feature") -> int:
         """Index of a feature by its name."""
         if feature not in self.features:
-            groups = (i for i, of in enumerate(self.feature_columns) if feature in [self.columns[j].name for j in of])
-            group = next(groups, None)
+            names = [getattr(column, "name", np.nan) for column in self.columns]  # pixels have none
+            group = next((i for i, of in enumerate(self.feature_columns) if feature in [names[j] for j in of]), None)
             hint = did_you_mean(feature, self.features)
             if group is not None:
                 hint = f" It is a column of {self.features[group]!r}, which is answered by a dict of its columns."
