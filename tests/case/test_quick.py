@@ -191,6 +191,13 @@ def test_bad_input(selector, data):
         case.answer("x1", 1.0)
     with pytest.raises(InvalidInput, match="must be a number"):
         case.answer("x2", "high")
+    poor = quick.start(budget=0.5)
+    with pytest.raises(InvalidInput, match=r"'x1' costs 2 and only 0.5 is left\. Pass values that are known"):
+        poor.answer("x1", 1.0)
+    assert poor.spent == 0
+    for known in ([1], "x1"):
+        with pytest.raises(InvalidInput, match="known must be a dict"):
+            quick.start(known)
     with pytest.raises(InvalidInput, match=r'needs policy="distilled"; this selector has Greedy'):
         selector.with_policy("greedy").quick()
     with pytest.raises(InvalidInput, match="quick=True needs X_cal"):

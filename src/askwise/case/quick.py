@@ -174,6 +174,8 @@ class QuickSelector:
 
         It stops by the stop that was calibrated for quick cases, if there is one, or where `budget` is used up.
         """
+        if known is not None and not isinstance(known, Mapping):
+            raise InvalidInput(f"known must be a dict {{feature: value}}; got {known!r}.")
         case = QuickCase(self, self.budget if budget is None else self._money(budget))
         for name, value in (known or {}).items():
             case.know(name, value)
@@ -385,8 +387,15 @@ class QuickCase:
         return owner.features_[usable[best]]
 
     def answer(self, feature: str, value: Any) -> None:
-        """Enter the value of a feature; its price is taken off the budget."""
-        price = float(self._prices[self._enter(feature, value)])
+        """Enter the value of a feature; its price, which the budget must still pay, is taken off it."""
+        at = self.owner.position.get(feature, -1)
+        price = float(self._prices[at])
+        if at >= 0 and price > 0 and not affordable(price, self.left):
+            raise InvalidInput(
+                f"{feature!r} costs {price:g} and only {self.left:g} is left. Pass values that are known without "
+                "paying to start(known=...)."
+            )
+        self._enter(feature, value)
         self._close(self.owner.position[feature])
         self.left, self.spent = max(self.left - price, 0.0), self.spent + price
 
