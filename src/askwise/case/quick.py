@@ -387,7 +387,7 @@ class QuickCase:
         return owner.features_[usable[best]]
 
     def answer(self, feature: str, value: Any) -> None:
-        """Enter the value of a feature; its price, which the budget must still pay, is taken off it."""
+        """Enter the value of a feature; its price is taken off the budget."""
         at = self.owner.position.get(feature, -1)
         price = float(self._prices[at])
         if at >= 0 and price > 0 and not affordable(price, self.left):
