@@ -388,15 +388,14 @@ class QuickCase:
 
     def answer(self, feature: str, value: Any) -> None:
         """Enter the value of a feature; its price is taken off the budget."""
-        at = self.owner.position.get(feature, -1)
-        price = float(self._prices[at])
-        if at >= 0 and price > 0 and not affordable(price, self.left):
+        at = self.owner.position.get(feature)
+        price = 0.0 if at is None else float(self._prices[at])
+        if price > 0 and not affordable(price, self.left):
             raise InvalidInput(
                 f"{feature!r} costs {price:g} and only {self.left:g} is left. Pass values that are known without "
                 "paying to start(known=...)."
             )
-        self._enter(feature, value)
-        self._close(self.owner.position[feature])
+        self._close(self._enter(feature, value))
         self.left, self.spent = max(self.left - price, 0.0), self.spent + price
 
     def know(self, feature: str, value: Any) -> None:
